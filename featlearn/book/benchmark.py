@@ -1,0 +1,78 @@
+"""Times of the kernel solvers, kept as `featlearn/data/solvers.json` for chapter 1 to draw.
+
+Run ``python -m featlearn.book.benchmark``. The solvers take turns within each round, so that a slow
+spell of the machine touches all of them; ratios compare times of one round.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.kernel_ridge import KernelRidge
+
+from featlearn import seeding
+from featlearn.kernels import Gaussian, KernelOperator, KernelRegression
+from featlearn.notebook import progress
+
+TARGET = Path(__file__).parents[1] / "data" / "solvers.json"
+DIMENSION, BANDWIDTH, RIDGE, TOLERANCE = 10, 3.0, 0.05, 1e-3
+ROUNDS = {1250: 3, 2500: 3, 5000: 3, 10000: 3, 20000: 1}
+
+
+def data(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """n Gaussian points in 10 dimensions with y = sin(x·w) + noise."""
+    rng = seeding.stream("benchmark/solvers")
+    X, w = rng.standard_normal((n, DIMENSION)), rng.standard_normal(DIMENSION)
+    return X, np.sin(X @ w) + 0.1 * rng.standard_normal(n)
+
+
+def contestants(n: int) -> dict[str, Callable[[], Any]]:
+    """One call each: whole fits, except `product`, which is one product with K."""
+    X, y = data(n)
+    kernel, v = Gaussian(BANDWIDTH), torch.ones(n, dtype=torch.float64)
+    single = torch.as_tensor(X, dtype=torch.float32)
+    options = {"tolerance": TOLERANCE, "dtype": torch.float32}
+    store = {"cache": 2 * n * n + n * 4096 * 4}
+    return {
+        "scikit-learn": lambda: KernelRidge(alpha=RIDGE, kernel="rbf", gamma=0.5 / BANDWIDTH**2).fit(X, y),
+        "cholesky": lambda: KernelRegression(kernel, RIDGE, "cholesky").fit(X, y),
+        "product": lambda: KernelOperator(kernel, single, RIDGE)(v),
+        "nystrom": lambda: KernelRegression(kernel, RIDGE, "nystrom", **options).fit(X, y),
+        "nystrom, K kept": lambda: KernelRegression(kernel, RIDGE, "nystrom", **options, **store).fit(X, y),
+    }
+
+
+def measure() -> dict[str, Any]:
+    """Seconds by contestant and n, one entry a round."""
+    for run in contestants(500).values():
+        run()
+    seconds: dict[str, dict[int, list[float]]] = {name: {} for name in contestants(500)}
+    for n, rounds in progress(ROUNDS.items(), "sizes"):
+        runs = contestants(n)
+        for _ in range(rounds):
+            for name, run in runs.items():
+                start = time.perf_counter()
+                run()
+                seconds[name].setdefault(n, []).append(round(time.perf_counter() - start, 4))
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "command": "python -m featlearn.book.benchmark",
+        "commit": commit.stdout.strip(),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__.split('+')[0]}",
+        "problem": f"Gaussian kernel, d = {DIMENSION}, ridge {RIDGE}, residual {TOLERANCE:g}, float32 products",
+        "seconds": seconds,
+    }
+
+
+if __name__ == "__main__":
+    TARGET.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {TARGET.name}")

@@ -1,0 +1,313 @@
+r"""Chapter 1: kernels, the product with a kernel matrix that is never stored, kernel regression.
+
+A kernel is a plain callable: ``k(X, Y)`` is the matrix $[k(x_i, y_j)]$, ``k(X)`` is ``k(X, X)``, and
+for two vectors ``k(x, y)`` is the number $k(x, y)$, which is what scikit-learn's
+``KernelRidge(kernel=k)`` calls. Arrays of numpy or torch go in, tensors come out.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from featlearn import linalg, validate
+from featlearn.notebook import progress
+from featlearn.seeding import stream
+
+Kernel = Callable[..., Tensor]
+
+
+class _Kernel(ABC):
+    """Shapes and checks that all kernels share; subclasses give the matrix for two matrices."""
+
+    @abstractmethod
+    def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
+        """The (n, m) matrix; `same` says that X and Y are the same points."""
+
+    def __call__(self, X: Any, Y: Any = None) -> Tensor:
+        X = validate.as_tensor(X, "X", (1, 2))
+        same = Y is None or Y is X
+        Y = X if same else validate.as_tensor(Y, "Y", (1, 2)).to(X)
+        if X.ndim != Y.ndim:
+            raise ValueError(f"X and Y must both be vectors or both matrices, got {X.ndim} and {Y.ndim} axes")
+        if X.shape[-1] != Y.shape[-1]:
+            raise ValueError(f"X and Y must have the same dimension, got {X.shape[-1]} and {Y.shape[-1]}")
+        if X.ndim == 1:
+            return self.matrix(X[None], Y[None], same)[0, 0]
+        return self.matrix(X, Y, same)
+
+
+@dataclass(frozen=True)
+class Polynomial(_Kernel):
+    r"""$k(x, y) = (\langle x, y\rangle + c)^p$ with degree $p$ and constant $c \ge 0$."""
+
+    degree: int = 2
+    constant: float = 0.0
+
+    def __post_init__(self) -> None:
+        validate.integer(self.degree, "degree")
+        validate.real(self.constant, "constant", at_least=0)
+
+    def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
+        """The (n, m) matrix of the kernel."""
+        return (X @ Y.T + self.constant) ** self.degree
+
+
+def squared_distances(X: Any, Y: Any = None) -> Tensor:
+    r"""$\|x_i - y_j\|^2 = \|x_i\|^2 + \|y_j\|^2 - 2\langle x_i, y_j\rangle$ as an (n, m) matrix.
+
+    All three terms come out of one matrix product. Both sets are first centred at the mean of X, which
+    loses fewest digits to cancellation; for one set of points the diagonal is exactly zero.
+    """
+    X = validate.as_tensor(X, "X", 2)
+    same = Y is None or Y is X
+    centre = X.mean(dim=0)
+    X = X - centre
+    Y = X if same else validate.as_tensor(Y, "Y", 2).to(X) - centre
+    x2, y2 = (X * X).sum(dim=1, keepdim=True), (Y * Y).sum(dim=1, keepdim=True)
+    left = torch.cat([X, x2, torch.ones_like(x2)], dim=1)
+    right = torch.cat([-2 * Y, torch.ones_like(y2), y2], dim=1)
+    D2 = (left @ right.T).clamp_min_(0)
+    if same:
+        D2.diagonal().zero_()
+    return D2
+
+
+@dataclass(frozen=True)
+class Gaussian(_Kernel):
+    r"""$k(x, y) = \exp\bigl(-\|x - y\|^2 / (2\sigma^2)\bigr)$ with bandwidth $\sigma$."""
+
+    bandwidth: float = 1.0
+
+    def __post_init__(self) -> None:
+        validate.real(self.bandwidth, "bandwidth", above=0)
+
+    def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
+        """The (n, m) matrix of the kernel."""
+        scale = math.sqrt(2) * self.bandwidth
+        return squared_distances(X / scale, None if same else Y / scale).neg_().exp_()
+
+
+@dataclass(frozen=True)
+class Matern(_Kernel):
+    r"""Matérn kernel of smoothness $\nu \in \{1/2, 3/2, 5/2\}$ in $r = \|x - y\|/\sigma$.
+
+    $e^{-r}$; $(1 + \sqrt3 r)e^{-\sqrt3 r}$; $(1 + \sqrt5 r + 5r^2/3)e^{-\sqrt5 r}$. In one dimension
+    its Fourier transform decays like $|\omega|^{-2\nu - 1}$.
+    """
+
+    nu: float = 1.5
+    bandwidth: float = 1.0
+
+    def __post_init__(self) -> None:
+        validate.one_of(self.nu, "nu", (0.5, 1.5, 2.5))
+        validate.real(self.bandwidth, "bandwidth", above=0)
+
+    def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
+        """The (n, m) matrix of the kernel."""
+        scale = self.bandwidth / math.sqrt(2 * self.nu)
+        r = squared_distances(X / scale, None if same else Y / scale).sqrt_()
+        if self.nu == 0.5:
+            return r.neg_().exp_()
+        factor = 1 + r if self.nu == 1.5 else 1 + r + r * r / 3
+        return r.neg_().exp_().mul_(factor)
+
+
+def Laplace(bandwidth: float = 1.0) -> Matern:
+    r"""$k(x, y) = \exp(-\|x - y\|/\sigma)$, the Matérn kernel of smoothness $1/2$."""
+    return Matern(0.5, bandwidth)
+
+
+class KernelOperator:
+    r"""$v \mapsto (K + \lambda I)\,v$ for $K = k(X, X)$, block by block: K is never stored.
+
+    A block of `block` × `block` entries is computed, used for its own product and, by symmetry, for
+    that of its mirror image, and dropped. One product costs about $n^2/2$ kernel evaluations. Where
+    memory allows, `cache` keeps the first blocks between products.
+
+    Parameters
+    ----------
+    kernel : a kernel callable.
+    X : (n, d) points; dtype and device decide in what precision and where blocks are computed.
+    ridge : $\lambda \ge 0$.
+    block : rows of a block.
+    cache : how many bytes of blocks may be kept between products; none by default.
+
+    Attributes
+    ----------
+    evaluations : kernel evaluations so far.
+    largest_block : entries of the largest block computed.
+    """
+
+    def __init__(self, kernel: Kernel, X: Any, ridge: float = 0.0, block: int = 2048, cache: int = 0) -> None:
+        if not callable(kernel):
+            raise TypeError(f"kernel must be callable, got {type(kernel).__name__}")
+        self.kernel = kernel
+        self.X = validate.as_tensor(X, "X", 2)
+        self.ridge = validate.real(ridge, "ridge", at_least=0)
+        self.block = validate.integer(block, "block")
+        self._room = validate.integer(cache, "cache", at_least=0)
+        self._kept: dict[tuple[int, int], Tensor] = {}
+        self.evaluations = 0
+        self.largest_block = 0
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def _entries(self, rows: slice, columns: slice) -> Tensor:
+        key = (rows.start, columns.start)
+        if key in self._kept:
+            return self._kept[key]
+        K = self.kernel(self.X[rows]) if rows == columns else self.kernel(self.X[rows], self.X[columns])
+        self.evaluations += K.numel()
+        self.largest_block = max(self.largest_block, K.numel())
+        size = K.numel() * K.element_size()
+        if size <= self._room:
+            self._kept[key] = K
+            self._room -= size
+        return K
+
+    def __call__(self, v: Tensor) -> Tensor:
+        """The product, in the precision of `v`."""
+        if v.shape != (len(self),):
+            raise ValueError(f"v must have shape ({len(self)},), got {tuple(v.shape)}")
+        blocks = [slice(i, min(i + self.block, len(self))) for i in range(0, len(self), self.block)]
+        low = v.to(self.X.dtype)
+        out = self.ridge * v
+        for i, rows in enumerate(blocks):
+            for columns in blocks[i:]:
+                K = self._entries(rows, columns)
+                out[rows] += (K @ low[columns]).to(v.dtype)
+                if rows != columns:
+                    out[columns] += (low[rows] @ K).to(v.dtype)
+        return out
+
+    def largest_eigenvalue(self, iterations: int = 10) -> float:
+        r"""$\lambda_{\max}(K + \lambda I)$ from below, by the power method from the vector of ones."""
+        validate.integer(iterations, "iterations")
+        v = torch.ones(len(self), dtype=torch.float64, device=self.X.device) / math.sqrt(len(self))
+        for _ in range(iterations):
+            image = self(v)
+            size = torch.linalg.vector_norm(image)
+            v = image / size
+        return size.item()
+
+
+SOLVERS = ("cholesky", "spectral", "richardson", "cg", "nystrom")
+
+
+class KernelRegression:
+    r"""Kernel ridge regression $f(x) = K_x\alpha$ with $(K + \lambda I)\,\alpha = y$.
+
+    Parameters
+    ----------
+    kernel : a kernel callable.
+    ridge : $\lambda \ge 0$; 0 asks for the interpolant of least norm.
+    solver : {"cholesky", "spectral", "richardson", "cg", "nystrom"}
+        The first two store K. The others never do: Richardson's iteration, conjugate gradients, and
+        conjugate gradients with a Nyström preconditioner of rank `rank`.
+    tolerance, max_iterations : when the iterative solvers stop.
+    rank : columns of the preconditioner.
+    block : rows of a block of K in products and predictions.
+    cache : bytes of blocks that an iterative solver may keep between products; none by default.
+    dtype, device : precision and place of the kernel's entries; those of X unless given. The
+        iterates and the preconditioner's factors are always float64.
+    random_state : numpy generator that draws the preconditioner's columns.
+    show_progress : show a bar while an iterative solver runs.
+
+    Attributes
+    ----------
+    alpha_ : (n,) coefficients.
+    residual_ : $\|y - (K + \lambda I)\alpha\|/\|y\|$, recomputed in float64 after an iterative run.
+    solution_ : the `featlearn.linalg.Solution` of an iterative run.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        ridge: float = 0.0,
+        solver: str = "cholesky",
+        *,
+        tolerance: float = 1e-6,
+        max_iterations: int = 1000,
+        rank: int = 500,
+        block: int = 2048,
+        cache: int = 0,
+        dtype: torch.dtype | None = None,
+        device: str | torch.device | None = None,
+        random_state: Any = None,
+        show_progress: bool = False,
+    ) -> None:
+        if not callable(kernel):
+            raise TypeError(f"kernel must be callable, got {type(kernel).__name__}")
+        self.kernel = kernel
+        self.ridge = validate.real(ridge, "ridge", at_least=0)
+        self.solver = validate.one_of(solver, "solver", SOLVERS)
+        self.tolerance, self.max_iterations = tolerance, max_iterations
+        self.rank, self.block = validate.integer(rank, "rank"), validate.integer(block, "block")
+        self.cache = validate.integer(cache, "cache", at_least=0)
+        self.dtype, self.device = dtype, device
+        self.random_state = random_state
+        self.show_progress = show_progress
+
+    def fit(self, X: Any, y: Any) -> KernelRegression:
+        """Solve for the coefficients of the (n, d) points X and their (n,) labels y."""
+        X = validate.as_tensor(X, "X", 2)
+        self.X_ = X.to(device=self.device or X.device, dtype=self.dtype or X.dtype)
+        y = validate.as_tensor(y, "y", 1).to(self.X_.device)
+        validate.same_length(X, "X", y, "y")
+        if self.solver in ("cholesky", "spectral"):
+            self.alpha_ = self._direct(y.to(self.X_.dtype))
+        else:
+            self.alpha_ = self._iterate(y.to(torch.float64))
+        return self
+
+    def _direct(self, y: Tensor) -> Tensor:
+        K = self.kernel(self.X_)
+        if self.solver == "cholesky":
+            return linalg.cholesky_solve(K, y, self.ridge)
+        path = linalg.SpectralPath(K, y)
+        return path.ridge(self.ridge) if self.ridge else path.minimum_norm()
+
+    def _iterate(self, y: Tensor) -> Tensor:
+        A = KernelOperator(self.kernel, self.X_, self.ridge, self.block, self.cache)
+        options = {
+            "tolerance": self.tolerance,
+            "max_iterations": self.max_iterations,
+            "show_progress": self.show_progress,
+        }
+        if self.solver == "richardson":
+            self.solution_ = linalg.richardson(A, y, 1 / (1.05 * A.largest_eigenvalue()), **options)
+        else:
+            P = self._preconditioner() if self.solver == "nystrom" else None
+            self.solution_ = linalg.conjugate_gradients(A, y, preconditioner=P, **options)
+        exact = KernelOperator(self.kernel, self.X_.to(torch.float64), self.ridge, self.block)
+        error = y - exact(self.solution_.alpha)
+        self.residual_ = (torch.linalg.vector_norm(error) / torch.linalg.vector_norm(y)).item()
+        return self.solution_.alpha
+
+    def _preconditioner(self) -> linalg.MatVec:
+        rng = stream("kernels/nystrom") if self.random_state is None else self.random_state
+        n, rank = len(self.X_), min(self.rank, len(self.X_))
+        pivots = torch.as_tensor(rng.choice(n, rank, replace=False), device=self.X_.device)
+        landmarks = self.X_[pivots]
+        return linalg.nystrom_preconditioner(self._rows(self.X_, landmarks), pivots, self.ridge)
+
+    def _rows(self, X: Tensor, Y: Tensor) -> Tensor:
+        """k(X, Y), computed `block` rows at a time."""
+        return torch.cat([self.kernel(rows, Y) for rows in X.split(self.block)])
+
+    def predict(self, X: Any) -> Tensor:
+        r"""$f(x) = K_x\alpha$ for the (m, d) points X: n kernel evaluations each, block by block."""
+        if not hasattr(self, "alpha_"):
+            raise ValueError("call fit before predict")
+        X = validate.as_tensor(X, "X", 2).to(self.X_)
+        alpha = self.alpha_.to(self.X_.dtype)
+        blocks = progress(X.split(self.block), "predicting", show=self.show_progress)
+        return torch.cat([self.kernel(rows, self.X_) @ alpha for rows in blocks])

@@ -1,0 +1,254 @@
+r"""Solving $(K + \lambda I)\,\alpha = y$: directly, along a whole path at once, and by iteration.
+
+$K$ is symmetric and positive semi-definite, and may be singular. The iterative solvers see $K$ only
+through products with vectors, so they work when $K$ is too large to store.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from featlearn import validate
+from featlearn.notebook import progress
+
+MatVec = Callable[[Tensor], Tensor]
+
+
+def _system(K: Any, y: Any) -> tuple[Tensor, Tensor]:
+    K, y = validate.as_tensor(K, "K", 2), validate.as_tensor(y, "y", 1)
+    validate.square(K, "K")
+    validate.same_length(K, "K", y, "y")
+    return K, y.to(K)
+
+
+def cholesky_solve(K: Any, y: Any, ridge: float = 0.0) -> Tensor:
+    r"""$\alpha = (K + \lambda I)^{-1} y$ by one Cholesky factorisation, $n^3/3$ multiplications.
+
+    Raises `ValueError` when $K + \lambda I$ is singular to working precision.
+    """
+    K, y = _system(K, y)
+    ridge = validate.real(ridge, "ridge", at_least=0)
+    shifted = K + ridge * torch.eye(len(K), dtype=K.dtype, device=K.device)
+    factor, failed = torch.linalg.cholesky_ex(shifted)
+    if failed:
+        raise ValueError(
+            f"K + ridge * I is singular to working precision (ridge={ridge:g}): "
+            "use a larger ridge, or SpectralPath, which needs no inverse"
+        )
+    return torch.cholesky_solve(y[:, None], factor)[:, 0]
+
+
+class SpectralPath:
+    r"""One eigendecomposition $K = U \operatorname{diag}(s) U^\top$, then every ridge and every time.
+
+    Each method returns the coefficients $\alpha = U \,\psi(s)\, U^\top y$ of the predictor
+    $f(x) = K_x \alpha$ for its own filter $\psi$. Eigenvalues below `rank_tolerance` times the
+    largest count as zero; no filter divides by them, so $K$ may be singular.
+
+    Parameters
+    ----------
+    K : (n, n) symmetric positive semi-definite.
+    y : (n,) labels.
+    rank_tolerance : relative size under which an eigenvalue is zero; $n \cdot \mathrm{eps}$ by default.
+    """
+
+    def __init__(self, K: Any, y: Any, rank_tolerance: float | None = None) -> None:
+        K, y = _system(K, y)
+        if rank_tolerance is None:
+            rank_tolerance = len(K) * torch.finfo(K.dtype).eps
+        rank_tolerance = validate.real(rank_tolerance, "rank_tolerance", at_least=0)
+        s, self.eigenvectors = torch.linalg.eigh(K)
+        if s[0] < -math.sqrt(torch.finfo(K.dtype).eps) * s.abs().max():
+            raise ValueError(f"K must be positive semi-definite, got the eigenvalue {s[0].item():g}")
+        self.eigenvalues = torch.where(s > rank_tolerance * s[-1], s, torch.zeros_like(s))
+        self.coefficients = self.eigenvectors.T @ y
+
+    @property
+    def rank(self) -> int:
+        """Number of non-zero eigenvalues."""
+        return int((self.eigenvalues > 0).sum())
+
+    def _apply(self, psi: Tensor) -> Tensor:
+        r"""$U \psi U^\top y$; `psi` has shape (n,) or (n, k) for k filters at once."""
+        weights = psi * (self.coefficients if psi.ndim == 1 else self.coefficients[:, None])
+        return self.eigenvectors @ weights
+
+    def _grid(self, values: Any, name: str) -> Tensor:
+        """`values` (a number or k numbers) shaped to broadcast against the n eigenvalues."""
+        grid = validate.as_tensor(values, name, (0, 1)).to(self.eigenvalues)
+        if (grid < 0).any():
+            raise ValueError(f"{name} must be at least 0, got {grid.min().item():g}")
+        return grid
+
+    def _column(self, grid: Tensor) -> Tensor:
+        return self.eigenvalues if grid.ndim == 0 else self.eigenvalues[:, None]
+
+    def minimum_norm(self) -> Tensor:
+        r"""$\alpha = K^+ y$: the least-squares solution of least norm."""
+        s = self.eigenvalues
+        return self._apply(torch.where(s > 0, 1 / s.clamp_min(torch.finfo(s.dtype).tiny), torch.zeros_like(s)))
+
+    def ridge(self, ridge: Any) -> Tensor:
+        r"""$\alpha_\lambda = (K + \lambda I)^{-1} y$ for one $\lambda > 0$, or (n, k) for k of them."""
+        grid = self._grid(ridge, "ridge")
+        if (grid == 0).any():
+            raise ValueError("ridge must be positive here; minimum_norm() is its limit at 0")
+        return self._apply(1 / (self._column(grid) + grid))
+
+    def flow(self, t: Any) -> Tensor:
+        r"""$\alpha_t = \varphi_t(K)\, y$ with $\varphi_t(s) = (1 - e^{-st})/s$ and $\varphi_t(0) = t$.
+
+        Gradient flow on $\tfrac12\|\phi\theta - y\|^2$ from $\theta_0 = 0$ at time $t$, or (n, k) at k
+        times. Written with `expm1`, so small $st$ lose no digits.
+        """
+        grid = self._grid(t, "t")
+        s = self._column(grid)
+        safe = torch.where(s > 0, s, torch.ones_like(s))
+        return self._apply(torch.where(s > 0, -torch.expm1(-s * grid) / safe, grid + torch.zeros_like(s)))
+
+    def descent(self, step: float, iterations: Any) -> Tensor:
+        r"""$\alpha_k = \frac{1 - (1 - \eta s)^k}{s}(K)\, y$: $k$ steps of gradient descent of size $\eta$.
+
+        The same iterates as Richardson's. `iterations` is k or several of them.
+        """
+        step = validate.real(step, "step", above=0)
+        grid = self._grid(iterations, "iterations")
+        s = self._column(grid)
+        safe = torch.where(s > 0, s, torch.ones_like(s))
+        return self._apply(torch.where(s > 0, (1 - (1 - step * s) ** grid) / safe, step * grid + torch.zeros_like(s)))
+
+
+@dataclass
+class Solution:
+    r"""What an iterative solver returns.
+
+    `alpha` (n,), the relative residuals $\|y - A\alpha\|/\|y\|$ it saw after each iteration (the first
+    is 1, before any), and whether the last one reached the tolerance.
+    """
+
+    alpha: Tensor
+    residuals: list[float] = field(default_factory=list)
+    converged: bool = False
+
+    @property
+    def iterations(self) -> int:
+        """Number of products with A, less the one that opens the run."""
+        return len(self.residuals) - 1
+
+
+def _start(y: Any, tolerance: float, max_iterations: int) -> tuple[Tensor, float]:
+    y = validate.as_tensor(y, "y", 1)
+    validate.real(tolerance, "tolerance", above=0)
+    validate.integer(max_iterations, "max_iterations")
+    size = torch.linalg.vector_norm(y).item()
+    if size == 0:
+        raise ValueError("y must not be zero: the solution is zero")
+    return y, size
+
+
+def richardson(
+    A: MatVec,
+    y: Any,
+    step: float,
+    *,
+    tolerance: float = 1e-6,
+    max_iterations: int = 1000,
+    show_progress: bool = False,
+) -> Solution:
+    r"""$\alpha^{(t)} = \alpha^{(t-1)} - \eta\,(A\alpha^{(t-1)} - y)$ from $\alpha^{(0)} = 0$.
+
+    Also called Landweber iteration; it is gradient descent on the feature weights. Converges for
+    $0 < \eta < 2/\lambda_{\max}(A)$, each eigen-direction like $(1 - \eta\lambda_i)^t$.
+    """
+    y, size = _start(y, tolerance, max_iterations)
+    step = validate.real(step, "step", above=0)
+    alpha, residual = torch.zeros_like(y), y
+    solution = Solution(alpha, [1.0])
+    for _ in progress(range(max_iterations), "Richardson", show=show_progress):
+        alpha = alpha + step * residual
+        residual = y - A(alpha)
+        solution.residuals.append(torch.linalg.vector_norm(residual).item() / size)
+        if not math.isfinite(solution.residuals[-1]) or solution.residuals[-1] > 1e8:
+            raise ValueError(f"Richardson diverges with step={step:g}: it must be below 2 / lambda_max(A)")
+        if solution.residuals[-1] <= tolerance:
+            break
+    solution.alpha, solution.converged = alpha, solution.residuals[-1] <= tolerance
+    return solution
+
+
+def conjugate_gradients(
+    A: MatVec,
+    y: Any,
+    *,
+    preconditioner: MatVec | None = None,
+    tolerance: float = 1e-6,
+    max_iterations: int = 1000,
+    show_progress: bool = False,
+) -> Solution:
+    r"""Conjugate gradients for $A\alpha = y$ with $A$ symmetric positive definite.
+
+    Without a preconditioner the error in the $A$-norm after $k$ iterations is at most
+    $2\bigl(\tfrac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\bigr)^k$ times the first; a preconditioner
+    $v \mapsto P^{-1} v$ puts the condition number of $P^{-1/2} A P^{-1/2}$ in the place of $\kappa$.
+    """
+    y, size = _start(y, tolerance, max_iterations)
+    precondition = (lambda v: v) if preconditioner is None else preconditioner
+    alpha, residual = torch.zeros_like(y), y.clone()
+    z = precondition(residual)
+    direction, rho = z.clone(), residual @ z
+    solution = Solution(alpha, [1.0])
+    for _ in progress(range(max_iterations), "conjugate gradients", show=show_progress):
+        image = A(direction)
+        curvature = direction @ image
+        if curvature <= 0:
+            raise ValueError("A must be positive definite: increase the ridge or the precision")
+        gamma = rho / curvature
+        alpha = alpha + gamma * direction
+        residual = residual - gamma * image
+        solution.residuals.append(torch.linalg.vector_norm(residual).item() / size)
+        if solution.residuals[-1] <= tolerance:
+            break
+        z = precondition(residual)
+        rho, old = residual @ z, rho
+        direction = z + (rho / old) * direction
+    solution.alpha, solution.converged = alpha, solution.residuals[-1] <= tolerance
+    return solution
+
+
+def nystrom_preconditioner(columns: Any, pivots: Any, ridge: float) -> MatVec:
+    r"""$v \mapsto P^{-1}v$ for $P = K_{nm} K_{mm}^{-1} K_{mn} + \lambda I$, with $m$ of the $n$ columns.
+
+    With $K_{mm} = LL^\top$ and $B = K_{nm}L^{-\top}$, $P = BB^\top + \lambda I$ and by Woodbury
+    $P^{-1} v = \tfrac1\lambda\bigl(v - B(\lambda I + B^\top B)^{-1} B^\top v\bigr)$: $nm$ numbers of
+    memory, $nm^2$ operations once, $2nm$ per product. Factored in float64 whatever the input.
+
+    Parameters
+    ----------
+    columns : (n, m) the columns $K_{nm}$.
+    pivots : (m,) row numbers of the m columns, so that `columns[pivots]` is $K_{mm}$.
+    ridge : $\lambda > 0$.
+    """
+    columns = validate.as_tensor(columns, "columns", 2)
+    pivots = torch.as_tensor(pivots, device=columns.device)
+    ridge = validate.real(ridge, "ridge", above=0)
+    if pivots.shape != columns.shape[1:]:
+        raise ValueError(f"pivots must name {columns.shape[1]} rows, got shape {tuple(pivots.shape)}")
+    K_mm = columns[pivots].to(torch.float64)
+    jitter = len(K_mm) * torch.finfo(columns.dtype).eps * K_mm.diagonal().mean()
+    eye = torch.eye(len(K_mm), dtype=torch.float64, device=columns.device)
+    L = torch.linalg.cholesky((K_mm + K_mm.T) / 2 + jitter * eye)
+    B = torch.linalg.solve_triangular(L, columns.to(torch.float64).T, upper=False).T
+    inner = torch.linalg.cholesky(B.T @ B + ridge * eye)
+    B = B.to(columns.dtype)
+
+    def apply(v: Tensor) -> Tensor:
+        projected = torch.cholesky_solve((B.T @ v.to(B.dtype)).to(torch.float64)[:, None], inner)[:, 0]
+        return (v - (B @ projected.to(B.dtype)).to(v.dtype)) / ridge
+
+    return apply

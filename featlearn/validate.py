@@ -1,0 +1,94 @@
+"""What every public function asks of its input, with errors that name the argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def as_tensor(value: Any, name: str, ndim: int | tuple[int, ...] | None = None) -> Tensor:
+    """`value` as a finite, non-empty floating-point tensor; integers become float64.
+
+    Tensors and numpy arrays of floating type keep their dtype and device.
+    """
+    try:
+        tensor = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}") from error
+    if tensor.is_complex():
+        raise TypeError(f"{name} must be real, got dtype {tensor.dtype}")
+    if not isinstance(value, Tensor) and not hasattr(value, "dtype") or not tensor.is_floating_point():
+        tensor = tensor.to(torch.float64)
+    dims = (ndim,) if isinstance(ndim, int) else ndim
+    if dims is not None and tensor.ndim not in dims:
+        wanted = " or ".join(f"{k}-dimensional" for k in dims)
+        raise ValueError(f"{name} must be {wanted}, got shape {tuple(tensor.shape)}")
+    if tensor.numel() == 0:
+        raise ValueError(f"{name} must not be empty, got shape {tuple(tensor.shape)}")
+    if not torch.isfinite(tensor).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    return tensor
+
+
+def same_length(first: Tensor, first_name: str, second: Tensor, second_name: str) -> None:
+    """Raise unless both have the same number of rows."""
+    if first.shape[0] != second.shape[0]:
+        raise ValueError(
+            f"{first_name} and {second_name} must have the same number of rows, "
+            f"got {first.shape[0]} and {second.shape[0]}"
+        )
+
+
+def square(K: Tensor, name: str) -> None:
+    """Raise unless K is a square symmetric matrix (to rounding)."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {tuple(K.shape)}")
+    scale = K.abs().max()
+    if (K - K.T).abs().max() > math.sqrt(torch.finfo(K.dtype).eps) * scale:
+        raise ValueError(f"{name} must be symmetric, but {name} and its transpose differ")
+
+
+def real(value: Any, name: str, *, above: float | None = None, at_least: float | None = None) -> float:
+    """`value` as a finite float, optionally above or at least a limit."""
+    if isinstance(value, Tensor) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    if above is not None and not number > above:
+        raise ValueError(f"{name} must be greater than {above:g}, got {value!r}")
+    if at_least is not None and not number >= at_least:
+        raise ValueError(f"{name} must be at least {at_least:g}, got {value!r}")
+    return number
+
+
+def integer(value: Any, name: str, *, at_least: int = 1) -> int:
+    """`value` as an int of at least `at_least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
+    return int(value)
+
+
+def one_of(value: Any, name: str, choices: Collection[Any]) -> Any:
+    """`value`, if it is among `choices`."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def text(value: Any, name: str) -> str:
+    """`value`, if it is a non-empty string."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {type(value).__name__}")
+    if not value.strip():
+        raise ValueError(f"{name} must not be empty")
+    return value
