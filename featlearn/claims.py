@@ -53,6 +53,9 @@ class Claim:
     interval: tuple[float, float] | None = None
     reason: str = ""
 
+    def _ipython_display_(self) -> None:
+        """Nothing: a claim is shown once, when it is settled."""
+
     def line(self) -> str:
         """The claim in one line of text."""
         parts = [f"{SIGNS[self.verdict]} {self.verdict}  {self.id}: {self.says}"]

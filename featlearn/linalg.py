@@ -34,7 +34,8 @@ def cholesky_solve(K: Any, y: Any, ridge: float = 0.0) -> Tensor:
     """
     K, y = _system(K, y)
     ridge = validate.real(ridge, "ridge", at_least=0)
-    shifted = K + ridge * torch.eye(len(K), dtype=K.dtype, device=K.device)
+    shifted = K.clone()
+    shifted.diagonal().add_(ridge)
     factor, failed = torch.linalg.cholesky_ex(shifted)
     if failed:
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from IPython import get_ipython
 from IPython.display import display
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from featlearn import validate
 

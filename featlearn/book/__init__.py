@@ -1,0 +1,1 @@
+"""What turns the notebooks into a book: execution, rules, scoreboard. Nothing else imports it."""

@@ -1,0 +1,52 @@
+# `make help` lists the targets. Works with GNU make 3.81 and newer, on Linux and macOS.
+PYTHON ?= python3
+SEEDS ?= 1 2 3
+PORT ?= 8000
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: help book test notebooks claims reseed benchmark serve clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "$(PYTHON) not found: install Python 3.10 or newer, or name one with make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "$(PYTHON) is too old: Python 3.10 or newer is needed; name one with make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) has no venv module: install it (on Debian and Ubuntu: python3-venv)"; exit 1; }
+	@echo "Installing into .venv (once, a few minutes) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' || { \
+	  echo "The installation failed: see pip's message above; is the package index reachable?"; exit 1; }
+	@touch $@
+
+book: $(INSTALLED) ## build the site, warnings as errors, and print the page to open
+	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet || { rm -rf _build/.doctrees; exit 1; }
+	@echo "The book: file://$(CURDIR)/_build/html/index.html"
+
+test: book ## run everything that must pass: code style, package, notebooks (strict nbval), rules, site
+	@$(BIN)/ruff check --quiet .
+	@FEATLEARN_PROGRESS=off $(BIN)/python -m pytest
+
+notebooks: $(INSTALLED) ## re-execute in place the notebooks whose code or package changed
+	@$(BIN)/python -m featlearn.book notebooks
+
+claims: $(INSTALLED) ## print the scoreboard, write _build/claims.json
+	@$(BIN)/python -m featlearn.book claims
+
+reseed: $(INSTALLED) ## run every notebook under other seeds: make reseed SEEDS="1 2 3"
+	@$(BIN)/python -m featlearn.book reseed $(SEEDS)
+
+benchmark: $(INSTALLED) ## time the kernel solvers anew (ten minutes), write featlearn/data/solvers.json
+	@$(BIN)/python -m featlearn.book.benchmark
+
+serve: book ## build the site and serve it on this machine, port 8000 or PORT=...
+	@echo "http://localhost:$(PORT)/  (Ctrl-C stops)"
+	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+clean: ## remove what was built (not .venv)
+	@rm -rf _build .pytest_cache .ruff_cache .hypothesis

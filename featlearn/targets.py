@@ -1,0 +1,82 @@
+r"""Inputs and target functions, and what harmonic analysis says about learning them.
+
+On the sphere a function splits into its spherical harmonics of degree $0, 1, 2, \dots$. Those of degree
+$k$ form a space $H_k$ of dimension $N(d, k)$, which rotations map into itself and do not split further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import comb, gamma, pi, sqrt
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.special import eval_gegenbauer
+
+from featlearn import validate
+
+
+def sphere(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    r"""n points uniform on the sphere of radius $\sqrt d$ in $\mathbb{R}^d$, shape (n, d)."""
+    n, d = validate.integer(n, "n"), validate.integer(d, "d")
+    X = rng.standard_normal((n, d))
+    return sqrt(d) * X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def ball_volume(d: int) -> float:
+    r"""$v_d = \pi^{d/2}/\Gamma(d/2 + 1)$, the volume of the unit ball."""
+    d = validate.integer(d, "d")
+    return pi ** (d / 2) / gamma(d / 2 + 1)
+
+
+def harmonic_dimension(d: int, degree: int) -> int:
+    r"""$N(d, k) = \binom{d+k-1}{k} - \binom{d+k-3}{k-2}$, the dimension of $H_k$ on the sphere in $\mathbb{R}^d$."""
+    d, k = validate.integer(d, "d", at_least=2), validate.integer(degree, "degree", at_least=0)
+    return comb(d + k - 1, k) - (comb(d + k - 3, k - 2) if k >= 2 else 0)
+
+
+def ridge_energies(g: Callable[[float], float], d: int, degrees: Sequence[int], kinks: Sequence[float] = ()) -> np.ndarray:
+    r"""The energy $A_k$ of $f(x) = g(u \cdot x)$ in each harmonic degree, x uniform on the sphere of radius $\sqrt d$.
+
+    $u$ is any unit vector. With $\tau = u\cdot x/\sqrt d$, whose density is proportional to
+    $(1 - \tau^2)^{(d-3)/2}$, and the Gegenbauer polynomials $P_k$ normalised to $P_k(1) = 1$,
+    $A_k = N(d, k)\,\mathbb{E}[g(\sqrt d\,\tau)P_k(\tau)]^2$, because $\mathbb{E}[P_k^2] = 1/N(d, k)$.
+
+    Parameters
+    ----------
+    g : function of one real variable.
+    d : dimension, at least 3.
+    degrees : the degrees k to compute.
+    kinks : points of $[-1, 1]$ in $\tau$ where g is not smooth, for the quadrature.
+    """
+    d = validate.integer(d, "d", at_least=3)
+    alpha = (d - 2) / 2
+    normaliser = quad(lambda t: (1 - t * t) ** (alpha - 0.5), -1, 1)[0]
+
+    def mean(k: int) -> float:
+        def integrand(t: float) -> float:
+            P = eval_gegenbauer(k, alpha, t) / eval_gegenbauer(k, alpha, 1.0)
+            return g(sqrt(d) * t) * P * (1 - t * t) ** (alpha - 0.5)
+
+        return quad(integrand, -1, 1, points=list(kinks) or None, limit=200)[0] / normaliser
+
+    return np.array([harmonic_dimension(d, k) * mean(k) ** 2 for k in degrees])
+
+
+def fixed_feature_bound(n: int, d: int, degrees: Sequence[int], energies: Sequence[float]) -> float:
+    r"""Least mean squared error of any n fixed features on $g(u\cdot x)$, averaged over the direction $u$.
+
+    $\min \sum_k A_k(1 - m_k/N(d, k))$ over $0 \le m_k \le N(d, k)$ with $\sum_k m_k \le n$: features go first
+    where one feature buys most energy, $A_k/N(d, k)$. Degrees that are not listed count as learned for
+    nothing, so the value stays a lower bound.
+    """
+    left = validate.integer(n, "n", at_least=0)
+    if len(degrees) != len(energies):
+        raise ValueError(f"degrees and energies must have the same length, got {len(degrees)} and {len(energies)}")
+    dims = [harmonic_dimension(d, k) for k in degrees]
+    error = float(sum(energies))
+    for energy, dim in sorted(zip(energies, dims, strict=True), key=lambda pair: -pair[0] / pair[1]):
+        used = min(left, dim)
+        error -= energy * used / dim
+        left -= used
+    return max(error, 0.0)
