@@ -28,9 +28,10 @@ def _system(K: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def cholesky_solve(K: Any, y: Any, ridge: float = 0.0) -> Tensor:
-    r"""$\alpha = (K + \lambda I)^{-1} y$ by one Cholesky factorisation, $n^3/3$ multiplications.
+    r"""$\alpha = (K + \lambda I)^{-1} y$ by one Cholesky factorisation, $n^3/3$ operations.
 
-    Raises `ValueError` when $K + \lambda I$ is singular to working precision.
+    Raises `ValueError` when $K + \lambda I$ is singular to working precision. Builds of OpenBLAS for
+    some ARM processors crash at sizes of about 20,000; from there on take an iterative solver.
     """
     K, y = _system(K, y)
     ridge = validate.real(ridge, "ridge", at_least=0)

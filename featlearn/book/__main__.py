@@ -15,6 +15,8 @@ from featlearn.book import notebooks, scoreboard
 def run_notebooks(everything: bool) -> int:
     """Re-execute in place the notebooks that are out of date; point their set-up cells at the repository."""
     url = notebooks.repository_url()
+    for path in notebooks.renew_texts(url):
+        print(f"{path.name}: now names {url}")
     for path in notebooks.paths():
         notebook = notebooks.load(path)
         notebooks.renew_links(notebook, url)

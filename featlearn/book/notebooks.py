@@ -130,6 +130,17 @@ def renew_links(notebook: NotebookNode, url: str) -> None:
         cell.source = re.sub(r"git\+\S+", f"git+{url}", cell.source)
 
 
+def renew_texts(url: str, root: Path = ROOT) -> list[Path]:
+    """Point the clone commands and citations of the README and the front page at `url`; the files changed."""
+    changed = []
+    for path in (root / "README.md", root / "chapters" / "index.md"):
+        text = path.read_text(encoding="utf-8")
+        for old in set(re.findall(r"git clone (https://\S+)", text)) - {url}:
+            path.write_text(text := text.replace(old, url), encoding="utf-8")
+            changed.append(path)
+    return changed
+
+
 def execute(
     notebook: NotebookNode,
     folder: Path,

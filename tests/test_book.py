@@ -1,0 +1,241 @@
+"""The notebooks as a set: every rule holds for each, every rule can fail, and the tools do what they say."""
+
+import json
+import re
+from copy import deepcopy
+from dataclasses import asdict
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from featlearn import claims
+from featlearn.book import __main__ as commands
+from featlearn.book import notebooks, rules, scoreboard
+from featlearn.claims import Claim
+
+PATHS = notebooks.paths()
+CHAPTERS = [path for path in PATHS if path.parent == notebooks.CHAPTERS]
+URL = notebooks.repository_url()
+
+
+@pytest.mark.parametrize("rule", rules.EVERY_NOTEBOOK, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_every_notebook_obeys(path, rule):
+    assert rule(notebooks.load(path)) == []
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_chapter_closes_and_claims(path):
+    notebook = notebooks.load(path)
+    assert rules.closing(notebook) == []
+    found = claims.read(notebook)
+    assert len(found) >= 10
+    assert len({claim.id.split("-")[0] for claim in found}) == 1
+
+
+def test_claims_are_unique_in_the_book():
+    ids = [claim.id for found in claims.collect(notebooks.CHAPTERS).values() for claim in found]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_chapter_is_in_the_table_of_contents():
+    toc = (notebooks.ROOT / "_toc.yml").read_text(encoding="utf-8")
+    for path in PATHS:
+        assert str(path.relative_to(notebooks.ROOT).with_suffix("")) in toc
+
+
+def test_all_links_derive_from_the_one_url():
+    for name in ("README.md", "chapters/index.md"):
+        text = (notebooks.ROOT / name).read_text(encoding="utf-8")
+        assert f"git clone {URL}" in text
+    index = (notebooks.ROOT / "chapters" / "index.md").read_text(encoding="utf-8")
+    assert f"url    = {{{URL}}}" in index
+    owner_free = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
+    for path in [notebooks.ROOT / "README.md", notebooks.CHAPTERS / "index.md", *PATHS]:
+        assert set(owner_free.findall(path.read_text(encoding="utf-8"))) <= {URL}
+    config = (notebooks.ROOT / "_config.yml").read_text(encoding="utf-8")
+    prefix = f"/{URL.rsplit('/', 1)[1]}/"
+    assert f"notfound_urls_prefix: {prefix}" in config
+    assert f'href="{prefix}index.html"' in config
+
+
+def test_renewing_links(tmp_path):
+    (tmp_path / "chapters").mkdir()
+    for name in ("README.md", "chapters/index.md"):
+        (tmp_path / name).write_text("git clone https://github.com/old/one && cite https://github.com/old/one\n")
+    assert len(notebooks.renew_texts("https://github.com/new/two", tmp_path)) == 2
+    assert (tmp_path / "README.md").read_text() == (
+        "git clone https://github.com/new/two && cite https://github.com/new/two\n"
+    )
+    assert notebooks.renew_texts("https://github.com/new/two", tmp_path) == []
+
+
+def good():
+    """A small notebook that obeys every rule."""
+    record = asdict(Claim("ker-x", "s", "S", "1", "r", "holds", 1.0))
+    cells = [
+        new_markdown_cell("# Title\n\nWe found {glue:text}`size`."),
+        new_code_cell(notebooks.SETUP.format(url=URL), execution_count=1),
+        new_code_cell(
+            "claims.equals('ker-x')",
+            execution_count=2,
+            outputs=[
+                new_output("display_data", {"text/plain": "line"}, metadata={claims.RECORD: record}),
+                new_output("display_data", {"x": "1"}, metadata={"scrapbook": {"name": "size", "mime_prefix": ""}}),
+            ],
+        ),
+        new_code_cell(
+            "plt.plot()\nplt.show()",
+            execution_count=3,
+            metadata={"mystnb": {"figure": {"name": "fig-a", "caption": "c" * 30}, "image": {"alt": "a" * 30}}},
+            outputs=[new_output("display_data", {"image/png": "x"})],
+        ),
+        new_markdown_cell("\n".join(rules.CLOSING)),
+    ]
+    return notebooks.clean(new_notebook(cells=cells))
+
+
+def broken(change):
+    notebook = good()
+    change(notebook.cells)
+    return notebook
+
+
+def stderr(cells):
+    cells[2].outputs.append(new_output("stream", name="stderr", text="warning"))
+
+
+def failing(cells):
+    cells[2].outputs[0].metadata[claims.RECORD]["verdict"] = "fails"
+
+
+PLANTED = [
+    (rules.executed, lambda cells: cells[2].update(execution_count=None)),
+    (rules.executed, lambda cells: cells[2].update(execution_count=7)),
+    (rules.executed, lambda cells: cells[2].outputs.append(new_output("error", ename="E", evalue="", traceback=[]))),
+    (rules.executed, stderr),
+    (rules.clean, lambda cells: cells[2].update(id="another")),
+    (rules.clean, lambda cells: cells[2].metadata.update(execution={"iopub": 1})),
+    (rules.set_up, lambda cells: cells[1].update(source="import featlearn")),
+    (rules.set_up, lambda cells: cells[1].update(source=cells[1].source.replace(URL, URL + "x"))),
+    (rules.figures, lambda cells: cells[3].metadata.clear()),
+    (rules.figures, lambda cells: cells[3].metadata.mystnb.image.update(alt="")),
+    (rules.figures, lambda cells: cells[3].metadata.mystnb.figure.update(name="fig:a")),
+    (rules.figures, lambda cells: cells[3].update(source="plt.plot()")),
+    (rules.short, lambda cells: cells[2].update(source="\n".join(f"x = {i}" for i in range(40)))),
+    (rules.seeded, lambda cells: cells[2].update(source="np.random.seed(0)")),
+    (rules.seeded, lambda cells: cells[2].update(source="torch.manual_seed(0)")),
+    (rules.seeded, lambda cells: cells[2].update(source="torch.randn(3)")),
+    (rules.compared, lambda cells: cells[2].metadata.update(tags=["nbval-ignore-output"])),
+    (rules.recorded, lambda cells: cells[2].update(outputs=[])),
+    (rules.recorded, lambda cells: cells[2].outputs.append(cells[2].outputs[0])),
+    (rules.recorded, failing),
+    (rules.glued, lambda cells: cells[0].update(source="# Title")),
+    (rules.glued, lambda cells: cells[2].outputs.pop()),
+    (rules.opening, lambda cells: cells[4].update(source="# Second title")),
+    (rules.opening, lambda cells: cells.pop(0)),
+    (rules.closing, lambda cells: cells[4].update(source="## Exercises")),
+]
+
+
+def test_the_good_notebook_is_good():
+    for rule in (*rules.EVERY_NOTEBOOK, *rules.EVERY_CHAPTER):
+        assert rule(good()) == []
+
+
+@pytest.mark.parametrize(("rule", "change"), PLANTED, ids=[f"{r.__name__}-{i}" for i, (r, _) in enumerate(PLANTED)])
+def test_every_rule_can_fail(rule, change):
+    assert rule(broken(change)) != []
+
+
+def test_every_rule_is_planted():
+    assert {rule for rule, _ in PLANTED} == {*rules.EVERY_NOTEBOOK, *rules.EVERY_CHAPTER}
+
+
+def test_claim_calls_count_as_one_line():
+    source = "claims.equals(\n" + ",\n".join(f"    a{i}=1" for i in range(30)) + ",\n)"
+    assert rules._length(source) == 1
+    assert rules._length("def f():\n    return 1\n\n\nx = 2") == 3
+
+
+def test_fingerprint_follows_code_package_and_records(monkeypatch):
+    notebook = new_notebook(cells=[new_code_cell("from featlearn import kernels")])
+    before = notebooks.fingerprint(notebook)
+    assert notebooks.ROOT / "featlearn" / "linalg.py" in notebooks.modules(notebook)
+    assert notebooks.ROOT / "featlearn" / "networks.py" not in notebooks.modules(notebook)
+    notebook.cells.append(new_markdown_cell("prose does not count"))
+    assert notebooks.fingerprint(notebook) == before
+    notebook.cells[0].source += "\nx = 1"
+    assert notebooks.fingerprint(notebook) != before
+    board = new_notebook(cells=[new_code_cell("from featlearn.book import scoreboard")])
+    before = notebooks.fingerprint(board)
+    monkeypatch.setattr(claims, "collect", lambda _: {"a.ipynb": [Claim("ker-x", "s", "S", "", "", "open")]})
+    assert notebooks.fingerprint(board) != before
+
+
+def test_cell_ids_are_deterministic_and_unique():
+    cells = [new_markdown_cell("same"), new_markdown_cell("same"), new_code_cell("same")]
+    first = notebooks.clean(new_notebook(cells=deepcopy(cells)))
+    second = notebooks.clean(new_notebook(cells=deepcopy(cells)))
+    assert [c.id for c in first.cells] == [c.id for c in second.cells]
+    assert len({c.id for c in first.cells}) == 3
+    nbformat.validate(first)
+
+
+RESEEDED = """\
+from featlearn import claims, stream
+claims.bound("ker-a", "s", measured=stream("x").random() + {shift}, at_most=1, source="S")
+"""
+
+
+@pytest.fixture
+def small_book(tmp_path, monkeypatch):
+    """A book of one notebook, which claims that a uniform number plus a shift stays below 1."""
+
+    def write(shift):
+        cells = [new_markdown_cell("# T"), new_code_cell(notebooks.SETUP.format(url=URL))]
+        cells.append(new_code_cell(RESEEDED.format(shift=shift)))
+        notebooks.save(new_notebook(cells=cells), tmp_path / "01_a.ipynb")
+        return tmp_path / "01_a.ipynb"
+
+    monkeypatch.setattr(notebooks, "CHAPTERS", tmp_path)
+    monkeypatch.setattr(notebooks, "paths", lambda: sorted(tmp_path.glob("*.ipynb")))
+    monkeypatch.setattr(notebooks, "renew_texts", lambda url: [])
+    return write
+
+
+def test_make_notebooks_executes_once_and_reseed_judges(small_book, capsys):
+    path = small_book(0)
+    assert commands.main(["notebooks"]) == 0
+    notebook = notebooks.load(path)
+    assert rules.executed(notebook) == [] and rules.clean(notebook) == []
+    before = path.read_bytes()
+    assert commands.main(["notebooks"]) == 0
+    assert "up to date" in capsys.readouterr().out
+    assert path.read_bytes() == before
+    assert commands.main(["reseed", "3", "4"]) == 0
+    table = capsys.readouterr().out
+    assert "seed 3" in table and "ker-a" in table and "2 results: 2 hold or are open, 0 fail" in table
+    notebook.cells[-1].source = RESEEDED.format(shift=2)
+    notebooks.save(notebook, path)
+    assert commands.main(["reseed", "3"]) == 1
+    assert "✗" in capsys.readouterr().out
+    assert commands.main(["notebooks"]) == 1
+    assert "a cell failed" in capsys.readouterr().err
+
+
+def test_scoreboard_speaks_of_all_records():
+    records = claims.collect(notebooks.CHAPTERS)
+    count = sum(map(len, records.values()))
+    assert scoreboard.summary(records).startswith(f"{count} claims: ")
+    stored = json.loads(scoreboard.as_json(records))
+    assert sum(stored["totals"].values()) == count
+    assert scoreboard.as_html(records).count("<tr><td") == count
+    assert len(re.findall(r"^  [✓○]", scoreboard.as_text(records), re.MULTILINE)) == count
+
+
+def test_no_global_randomness_in_the_package():
+    for path in (notebooks.ROOT / "featlearn").rglob("*.py"):
+        if path.name not in ("rules.py", "seeding.py"):
+            assert not rules.GLOBAL_RANDOMNESS.search(path.read_text(encoding="utf-8")), path.name

@@ -1,0 +1,86 @@
+"""Harmonic analysis on the sphere against Monte Carlo and an explicit operator."""
+
+import numpy as np
+import pytest
+from scipy.special import eval_gegenbauer
+
+from featlearn import targets
+
+
+def test_sphere():
+    X = targets.sphere(2000, 5, np.random.default_rng(0))
+    np.testing.assert_allclose((X**2).sum(axis=1), 5)
+    np.testing.assert_allclose(X.T @ X / 2000, np.eye(5), atol=0.12)
+
+
+def test_ball_volume():
+    assert targets.ball_volume(1) == pytest.approx(2)
+    assert targets.ball_volume(2) == pytest.approx(np.pi)
+    assert targets.ball_volume(3) == pytest.approx(4 * np.pi / 3)
+
+
+@pytest.mark.parametrize("d", [3, 4, 7])
+def test_harmonic_dimensions_add_up_to_all_polynomials(d):
+    """Degrees k, k-2, ... together have as many harmonics as there are monomials of degree k."""
+    from math import comb
+
+    for k in range(6):
+        assert sum(targets.harmonic_dimension(d, j) for j in range(k, -1, -2)) == comb(d + k - 1, k)
+    assert [targets.harmonic_dimension(3, k) for k in range(4)] == [1, 3, 5, 7]
+
+
+def test_energies_of_a_known_function():
+    """z² = 1 + (z² - 1) on the sphere of radius √d; the second part is the degree-2 harmonic."""
+    d = 6
+    energies = targets.ridge_energies(lambda z: z * z, d, [0, 1, 2, 3, 4])
+    fourth = 3 * d / (d + 2)
+    np.testing.assert_allclose(energies, [1, 0, fourth - 1, 0, 0], atol=1e-10)
+
+
+def test_energies_of_the_absolute_value():
+    energies = targets.ridge_energies(abs, 10, range(0, 31, 2), kinks=[0.0])
+    assert energies.sum() == pytest.approx(1, abs=2e-3)
+    rng = np.random.default_rng(1)
+    x = targets.sphere(400_000, 10, rng)[:, 0]
+    P = eval_gegenbauer(2, 4.0, x / np.sqrt(10)) / eval_gegenbauer(2, 4.0, 1.0)
+    assert energies[1] == pytest.approx(targets.harmonic_dimension(10, 2) * np.mean(np.abs(x) * P) ** 2, rel=0.03)
+
+
+def test_bound_against_linear_programming():
+    from scipy.optimize import linprog
+
+    degrees, energies, d = [1, 2, 3], [0.2, 0.5, 0.3], 5
+    dims = np.array([targets.harmonic_dimension(d, k) for k in degrees])
+    for n in (0, 3, 10, 30, 100):
+        best = linprog(-np.array(energies) / dims, A_ub=[np.ones(3)], b_ub=[n], bounds=[(0, N) for N in dims])
+        want = sum(energies) + best.fun
+        assert targets.fixed_feature_bound(n, d, degrees, energies) == pytest.approx(want, abs=1e-12)
+
+
+def test_bound_is_attained_by_the_best_features():
+    """All harmonics of degree ≤ 1 as features: the error on g(u·x) is exactly the energy above degree 1."""
+    d, rng = 4, np.random.default_rng(2)
+    X = targets.sphere(100_000, d, rng)
+    u = np.eye(d)[0]
+    f = np.maximum(X @ u, 0)
+    features = np.column_stack([np.ones(len(X)), X])
+    residual = f - features @ np.linalg.lstsq(features, f, rcond=None)[0]
+    degrees = list(range(0, 41))
+    energies = targets.ridge_energies(lambda z: max(z, 0.0), d, degrees, kinks=[0.0])
+    assert targets.fixed_feature_bound(d + 1, d, degrees, energies) == pytest.approx(np.mean(residual**2), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: targets.sphere(0, 3, np.random.default_rng(0)), "n must be at least 1"),
+        (lambda: targets.harmonic_dimension(1, 2), "d must be at least 2"),
+        (lambda: targets.harmonic_dimension(3, -1), "degree must be at least 0"),
+        (lambda: targets.ridge_energies(abs, 2, [0]), "d must be at least 3"),
+        (lambda: targets.fixed_feature_bound(3, 5, [1, 2], [1.0]), "degrees and energies must have the same length"),
+        (lambda: targets.ball_volume(0), "d must be at least 1"),
+    ],
+)
+def test_errors_name_the_argument(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
