@@ -269,7 +269,9 @@ def exponent(id: str, says: str, *, predicted: float, fit: PowerLaw, within: flo
     return _settle(Claim(id, says, source, _short(predicted), rule, verdict, fit.exponent, fit.interval))
 
 
-def leave_open(id: str, says: str, *, reason: str, source: str, predicted: str = "", measured: Any = None) -> Claim:
+def leave_open(
+    id: str, says: str, *, reason: str, source: str, predicted: str = "", measured: Any = None
+) -> Claim:
     """A claim that this book cannot show at its scale: counted as open, never as passed."""
     validate.text(reason, "reason")
     middle, spread = (None, None) if measured is None else _summary(_values(measured, "measured"))

@@ -94,7 +94,9 @@ class SpectralPath:
     def minimum_norm(self) -> Tensor:
         r"""$\alpha = K^+ y$: the least-squares solution of least norm."""
         s = self.eigenvalues
-        return self._apply(torch.where(s > 0, 1 / s.clamp_min(torch.finfo(s.dtype).tiny), torch.zeros_like(s)))
+        return self._apply(
+            torch.where(s > 0, 1 / s.clamp_min(torch.finfo(s.dtype).tiny), torch.zeros_like(s))
+        )
 
     def ridge(self, ridge: Any) -> Tensor:
         r"""$\alpha_\lambda = (K + \lambda I)^{-1} y$ for one $\lambda > 0$, or (n, k) for k of them."""
@@ -123,7 +125,9 @@ class SpectralPath:
         grid = self._grid(iterations, "iterations")
         s = self._column(grid)
         safe = torch.where(s > 0, s, torch.ones_like(s))
-        return self._apply(torch.where(s > 0, (1 - (1 - step * s) ** grid) / safe, step * grid + torch.zeros_like(s)))
+        return self._apply(
+            torch.where(s > 0, (1 - (1 - step * s) ** grid) / safe, step * grid + torch.zeros_like(s))
+        )
 
 
 @dataclass

@@ -45,7 +45,9 @@ def glue(name: str, value: Any, fmt: str = "") -> None:
         display({prefix + "text/plain": text}, raw=True, metadata=metadata)
 
 
-def progress(items: Iterable[T], describe: str = "", total: int | None = None, show: bool = True) -> Iterable[T]:
+def progress(
+    items: Iterable[T], describe: str = "", total: int | None = None, show: bool = True
+) -> Iterable[T]:
     """`items` behind a progress bar, which vanishes when it is done.
 
     `FEATLEARN_PROGRESS=off` silences all bars; tests and the book's own execution set it, so that

@@ -35,7 +35,9 @@ def harmonic_dimension(d: int, degree: int) -> int:
     return comb(d + k - 1, k) - (comb(d + k - 3, k - 2) if k >= 2 else 0)
 
 
-def ridge_energies(g: Callable[[float], float], d: int, degrees: Sequence[int], kinks: Sequence[float] = ()) -> np.ndarray:
+def ridge_energies(
+    g: Callable[[float], float], d: int, degrees: Sequence[int], kinks: Sequence[float] = ()
+) -> np.ndarray:
     r"""The energy $A_k$ of $f(x) = g(u \cdot x)$ in each harmonic degree, x uniform on the sphere of radius $\sqrt d$.
 
     $u$ is any unit vector. With $\tau = u\cdot x/\sqrt d$, whose density is proportional to
@@ -72,7 +74,9 @@ def fixed_feature_bound(n: int, d: int, degrees: Sequence[int], energies: Sequen
     """
     left = validate.integer(n, "n", at_least=0)
     if len(degrees) != len(energies):
-        raise ValueError(f"degrees and energies must have the same length, got {len(degrees)} and {len(energies)}")
+        raise ValueError(
+            f"degrees and energies must have the same length, got {len(degrees)} and {len(energies)}"
+        )
     dims = [harmonic_dimension(d, k) for k in degrees]
     error = float(sum(energies))
     for energy, dim in sorted(zip(energies, dims, strict=True), key=lambda pair: -pair[0] / pair[1]):

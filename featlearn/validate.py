@@ -22,7 +22,7 @@ def as_tensor(value: Any, name: str, ndim: int | tuple[int, ...] | None = None) 
         raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}") from error
     if tensor.is_complex():
         raise TypeError(f"{name} must be real, got dtype {tensor.dtype}")
-    if not isinstance(value, Tensor) and not hasattr(value, "dtype") or not tensor.is_floating_point():
+    if (not isinstance(value, Tensor) and not hasattr(value, "dtype")) or not tensor.is_floating_point():
         tensor = tensor.to(torch.float64)
     dims = (ndim,) if isinstance(ndim, int) else ndim
     if dims is not None and tensor.ndim not in dims:

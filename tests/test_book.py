@@ -63,7 +63,9 @@ def test_all_links_derive_from_the_one_url():
 def test_renewing_links(tmp_path):
     (tmp_path / "chapters").mkdir()
     for name in ("README.md", "chapters/index.md"):
-        (tmp_path / name).write_text("git clone https://github.com/old/one && cite https://github.com/old/one\n")
+        (tmp_path / name).write_text(
+            "git clone https://github.com/old/one && cite https://github.com/old/one\n"
+        )
     assert len(notebooks.renew_texts("https://github.com/new/two", tmp_path)) == 2
     assert (tmp_path / "README.md").read_text() == (
         "git clone https://github.com/new/two && cite https://github.com/new/two\n"
@@ -82,13 +84,17 @@ def good():
             execution_count=2,
             outputs=[
                 new_output("display_data", {"text/plain": "line"}, metadata={claims.RECORD: record}),
-                new_output("display_data", {"x": "1"}, metadata={"scrapbook": {"name": "size", "mime_prefix": ""}}),
+                new_output(
+                    "display_data", {"x": "1"}, metadata={"scrapbook": {"name": "size", "mime_prefix": ""}}
+                ),
             ],
         ),
         new_code_cell(
             "plt.plot()\nplt.show()",
             execution_count=3,
-            metadata={"mystnb": {"figure": {"name": "fig-a", "caption": "c" * 30}, "image": {"alt": "a" * 30}}},
+            metadata={
+                "mystnb": {"figure": {"name": "fig-a", "caption": "c" * 30}, "image": {"alt": "a" * 30}}
+            },
             outputs=[new_output("display_data", {"image/png": "x"})],
         ),
         new_markdown_cell("\n".join(rules.CLOSING)),
@@ -113,7 +119,10 @@ def failing(cells):
 PLANTED = [
     (rules.executed, lambda cells: cells[2].update(execution_count=None)),
     (rules.executed, lambda cells: cells[2].update(execution_count=7)),
-    (rules.executed, lambda cells: cells[2].outputs.append(new_output("error", ename="E", evalue="", traceback=[]))),
+    (
+        rules.executed,
+        lambda cells: cells[2].outputs.append(new_output("error", ename="E", evalue="", traceback=[])),
+    ),
     (rules.executed, stderr),
     (rules.clean, lambda cells: cells[2].update(id="another")),
     (rules.clean, lambda cells: cells[2].metadata.update(execution={"iopub": 1})),
@@ -144,7 +153,9 @@ def test_the_good_notebook_is_good():
         assert rule(good()) == []
 
 
-@pytest.mark.parametrize(("rule", "change"), PLANTED, ids=[f"{r.__name__}-{i}" for i, (r, _) in enumerate(PLANTED)])
+@pytest.mark.parametrize(
+    ("rule", "change"), PLANTED, ids=[f"{r.__name__}-{i}" for i, (r, _) in enumerate(PLANTED)]
+)
 def test_every_rule_can_fail(rule, change):
     assert rule(broken(change)) != []
 

@@ -17,7 +17,9 @@ def chapter():
     tree = ast.parse("\n".join(notebooks.python(cell.source) for cell in notebooks.code(notebook)))
     tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     for function in tree.body:
-        function.args.defaults = [d for d in function.args.defaults if isinstance(d, (ast.Constant, ast.Tuple))]
+        function.args.defaults = [
+            d for d in function.args.defaults if isinstance(d, (ast.Constant, ast.Tuple))
+        ]
     names = {"np": np, "torch": torch, "kernels": kernels, "linalg": linalg}
     exec(compile(ast.unparse(tree), "01_kernels", "exec"), names)
     return names
@@ -32,12 +34,16 @@ def system():
 
 def test_feature_map(chapter):
     X = np.random.default_rng(1).standard_normal((9, 2))
-    np.testing.assert_allclose(chapter["phi"](X) @ chapter["phi"](X).T, kernels.Polynomial(2)(X).numpy(), atol=1e-12)
+    np.testing.assert_allclose(
+        chapter["phi"](X) @ chapter["phi"](X).T, kernels.Polynomial(2)(X).numpy(), atol=1e-12
+    )
 
 
 def test_gaussian(chapter):
     X, Y = np.random.default_rng(2).standard_normal((2, 7, 3))
-    np.testing.assert_allclose(chapter["gaussian"](X, Y, 0.7), kernels.Gaussian(0.7)(X, Y).numpy(), atol=1e-12)
+    np.testing.assert_allclose(
+        chapter["gaussian"](X, Y, 0.7), kernels.Gaussian(0.7)(X, Y).numpy(), atol=1e-12
+    )
 
 
 def test_least_norm(chapter, system):

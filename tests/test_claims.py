@@ -95,7 +95,10 @@ def test_slope_agrees_with_polyfit_and_interval_covers():
 
 
 def test_records_survive_the_notebook():
-    kept = [Claim("ker-x", "s", "S", "1", "r", "holds", 1.0, (0.5, 1.5)), Claim("ker-y", "s", "S", "", "", "open", reason="w")]
+    kept = [
+        Claim("ker-x", "s", "S", "1", "r", "holds", 1.0, (0.5, 1.5)),
+        Claim("ker-y", "s", "S", "", "", "open", reason="w"),
+    ]
     outputs = [{"metadata": {claims.RECORD: asdict(claim)}} for claim in kept]
     notebook = json.loads(json.dumps({"cells": [{"outputs": outputs}, {"source": "text"}]}))
     assert claims.read(notebook) == kept
@@ -106,7 +109,9 @@ def test_collect_reads_outputs_and_nothing_else(tmp_path):
     (tmp_path / "a").mkdir()
     with_record = {"cells": [{"outputs": [{"metadata": {claims.RECORD: asdict(claim)}}]}]}
     (tmp_path / "a" / "b.ipynb").write_text(json.dumps(with_record))
-    (tmp_path / "c.ipynb").write_text(json.dumps({"cells": [{"source": "claims.equals('ker-z')", "outputs": []}]}))
+    (tmp_path / "c.ipynb").write_text(
+        json.dumps({"cells": [{"source": "claims.equals('ker-z')", "outputs": []}]})
+    )
     assert claims.collect(tmp_path) == {"a/b.ipynb": [claim]}
 
 

@@ -112,7 +112,9 @@ def test_operator_counts_and_never_stores():
 def test_largest_eigenvalue():
     X = np.random.default_rng(1).standard_normal((80, 3))
     exact = torch.linalg.eigvalsh(Gaussian()(X))[-1].item() + 0.3
-    assert KernelOperator(Gaussian(), X, 0.3, block=32).largest_eigenvalue(30) == pytest.approx(exact, rel=1e-3)
+    assert KernelOperator(Gaussian(), X, 0.3, block=32).largest_eigenvalue(30) == pytest.approx(
+        exact, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("solver", kernels.SOLVERS)
@@ -121,8 +123,14 @@ def test_every_solver_agrees_with_kernel_ridge(solver, dtype):
     rng = np.random.default_rng(2)
     X, y, X_new = rng.standard_normal((120, 3)), rng.standard_normal(120), rng.standard_normal((50, 3))
     kernel = Gaussian(1.0)
-    want = KernelRidge(alpha=0.5, kernel="precomputed").fit(kernel(X).numpy(), y).predict(kernel(X_new, X).numpy())
-    model = KernelRegression(kernel, 0.5, solver, tolerance=1e-6, max_iterations=3000, rank=40, block=50, dtype=dtype)
+    want = (
+        KernelRidge(alpha=0.5, kernel="precomputed")
+        .fit(kernel(X).numpy(), y)
+        .predict(kernel(X_new, X).numpy())
+    )
+    model = KernelRegression(
+        kernel, 0.5, solver, tolerance=1e-6, max_iterations=3000, rank=40, block=50, dtype=dtype
+    )
     got = model.fit(X, y).predict(X_new)
     assert got.dtype == dtype
     np.testing.assert_allclose(got.numpy(), want, atol=1e-5 if dtype == torch.float64 else 1e-3)
@@ -135,7 +143,9 @@ def test_residual_is_the_true_one():
     """In float32 the solver's own residual is optimistic; the reported one is recomputed in float64."""
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((200, 2)), rng.standard_normal(200)
-    model = KernelRegression(Gaussian(2.0), 1e-4, "cg", tolerance=1e-5, dtype=torch.float32, max_iterations=400)
+    model = KernelRegression(
+        Gaussian(2.0), 1e-4, "cg", tolerance=1e-5, dtype=torch.float32, max_iterations=400
+    )
     model.fit(X, y)
     K = Gaussian(2.0)(torch.as_tensor(X, dtype=torch.float32).double()) + 1e-4 * torch.eye(200)
     true = torch.linalg.norm(torch.as_tensor(y) - K @ model.alpha_) / np.linalg.norm(y)
@@ -146,7 +156,9 @@ def test_preconditioner_saves_iterations_and_does_not_change_the_answer():
     rng = np.random.default_rng(4)
     X, y = rng.standard_normal((400, 5)), rng.standard_normal(400)
     fits = {
-        name: KernelRegression(Laplace(3.0), 0.05, name, rank=100, tolerance=1e-8, random_state=np.random.default_rng(0)).fit(X, y)
+        name: KernelRegression(
+            Laplace(3.0), 0.05, name, rank=100, tolerance=1e-8, random_state=np.random.default_rng(0)
+        ).fit(X, y)
         for name in ("cg", "nystrom")
     }
     torch.testing.assert_close(fits["cg"].alpha_, fits["nystrom"].alpha_, rtol=0, atol=1e-6)
@@ -160,7 +172,9 @@ def test_nystrom_preconditioner_inverts_its_matrix():
     columns = K[:, pivots]
     P = columns @ torch.linalg.solve(columns[pivots], columns.T) + 0.1 * torch.eye(60)
     v = torch.as_tensor(rng.standard_normal(60))
-    torch.testing.assert_close(linalg.nystrom_preconditioner(columns, pivots, 0.1)(P @ v), v, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        linalg.nystrom_preconditioner(columns, pivots, 0.1)(P @ v), v, rtol=0, atol=1e-6
+    )
 
 
 def test_interpolant_of_least_norm_without_ridge():

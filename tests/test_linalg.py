@@ -67,7 +67,11 @@ def test_descent_is_gradient_descent_and_richardson(seed, shape, steps):
 def test_paths_take_many_values_at_once(seed):
     Phi, y = random_system(seed)
     path = SpectralPath(Phi @ Phi.T, y)
-    for method, values in ((path.ridge, [0.1, 1.0]), (path.flow, [0.0, 2.0]), (lambda k: path.descent(0.1, k), [1, 7])):
+    for method, values in (
+        (path.ridge, [0.1, 1.0]),
+        (path.flow, [0.0, 2.0]),
+        (lambda k: path.descent(0.1, k), [1, 7]),
+    ):
         many = method(values)
         for column, value in zip(many.T, values, strict=True):
             torch.testing.assert_close(column, method(value))
@@ -84,7 +88,9 @@ def test_conjugate_gradients_solve_in_n_steps(seed, ridge):
 
 
 def test_flow_has_full_precision_for_small_times():
-    path = SpectralPath(torch.diag(torch.tensor([1e-9, 1.0], dtype=torch.float64)), torch.ones(2), rank_tolerance=0)
+    path = SpectralPath(
+        torch.diag(torch.tensor([1e-9, 1.0], dtype=torch.float64)), torch.ones(2), rank_tolerance=0
+    )
     torch.testing.assert_close(path.flow(1e-6)[0].item(), 1e-6, rtol=1e-14, atol=0)
 
 

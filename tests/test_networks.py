@@ -16,7 +16,9 @@ def data(batch=3, n=20, d=2, seed=0):
 def test_batch_equals_loop_with_a_plain_module():
     """One member of the batch against torch.nn.Linear layers trained by the same optimiser."""
     X, y = data()
-    net = TwoLayerEnsemble(8, steps=30, learning_rate=0.05, weight_decay=0.1, random_state=np.random.default_rng(1))
+    net = TwoLayerEnsemble(
+        8, steps=30, learning_rate=0.05, weight_decay=0.1, random_state=np.random.default_rng(1)
+    )
     net._initialise(3, 2, X)
     first, second = torch.nn.Linear(2, 8).double(), torch.nn.Linear(8, 1).double()
     with torch.no_grad():
@@ -36,7 +38,9 @@ def test_batch_equals_loop_with_a_plain_module():
         ((model(X[1])[:, 0] - y[1]) ** 2).mean().backward()
         optimiser.step()
         schedule.step()
-    net = TwoLayerEnsemble(8, steps=30, learning_rate=0.05, weight_decay=0.1, random_state=np.random.default_rng(1))
+    net = TwoLayerEnsemble(
+        8, steps=30, learning_rate=0.05, weight_decay=0.1, random_state=np.random.default_rng(1)
+    )
     got = net.fit(X, y).predict(X)[1]
     torch.testing.assert_close(got, model(X[1])[:, 0].detach(), rtol=0, atol=1e-10)
 

@@ -71,7 +71,9 @@ def test_scale(monkeypatch):
 def test_glue(monkeypatch):
     shown = []
     monkeypatch.setattr(notebook, "get_ipython", object)
-    monkeypatch.setattr(notebook, "display", lambda bundle, raw, metadata: shown.append((bundle, metadata["scrapbook"])))
+    monkeypatch.setattr(
+        notebook, "display", lambda bundle, raw, metadata: shown.append((bundle, metadata["scrapbook"]))
+    )
     featlearn.glue("a", 0.1234, ".2f")
     featlearn.glue("b", 12345, ",")
     featlearn.glue("c", "two cores")

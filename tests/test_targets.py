@@ -43,7 +43,9 @@ def test_energies_of_the_absolute_value():
     rng = np.random.default_rng(1)
     x = targets.sphere(400_000, 10, rng)[:, 0]
     P = eval_gegenbauer(2, 4.0, x / np.sqrt(10)) / eval_gegenbauer(2, 4.0, 1.0)
-    assert energies[1] == pytest.approx(targets.harmonic_dimension(10, 2) * np.mean(np.abs(x) * P) ** 2, rel=0.03)
+    assert energies[1] == pytest.approx(
+        targets.harmonic_dimension(10, 2) * np.mean(np.abs(x) * P) ** 2, rel=0.03
+    )
 
 
 def test_bound_against_linear_programming():
@@ -65,9 +67,11 @@ def test_bound_is_attained_by_the_best_features():
     f = np.maximum(X @ u, 0)
     features = np.column_stack([np.ones(len(X)), X])
     residual = f - features @ np.linalg.lstsq(features, f, rcond=None)[0]
-    degrees = list(range(0, 41))
+    degrees = list(range(41))
     energies = targets.ridge_energies(lambda z: max(z, 0.0), d, degrees, kinks=[0.0])
-    assert targets.fixed_feature_bound(d + 1, d, degrees, energies) == pytest.approx(np.mean(residual**2), rel=0.02)
+    assert targets.fixed_feature_bound(d + 1, d, degrees, energies) == pytest.approx(
+        np.mean(residual**2), rel=0.02
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,10 @@ def test_bound_is_attained_by_the_best_features():
         (lambda: targets.harmonic_dimension(1, 2), "d must be at least 2"),
         (lambda: targets.harmonic_dimension(3, -1), "degree must be at least 0"),
         (lambda: targets.ridge_energies(abs, 2, [0]), "d must be at least 3"),
-        (lambda: targets.fixed_feature_bound(3, 5, [1, 2], [1.0]), "degrees and energies must have the same length"),
+        (
+            lambda: targets.fixed_feature_bound(3, 5, [1, 2], [1.0]),
+            "degrees and energies must have the same length",
+        ),
         (lambda: targets.ball_volume(0), "d must be at least 1"),
     ],
 )

@@ -26,7 +26,9 @@ def run_notebooks(everything: bool) -> int:
                 try:
                     notebooks.execute(notebook, path.parent, after_cell=bar.update)
                 except CellExecutionError as error:
-                    print(f"\n{name}: a cell failed, the notebook is left as it was\n{error}", file=sys.stderr)
+                    print(
+                        f"\n{name}: a cell failed, the notebook is left as it was\n{error}", file=sys.stderr
+                    )
                     return 1
             notebook.metadata["featlearn"] = {"fingerprint": notebooks.fingerprint(notebook)}
         else:
@@ -55,18 +57,28 @@ def reseed(seeds: list[int]) -> int:
             verdicts.setdefault(id, {})
         for seed in seeds:
             notebook = notebooks.load(path)
-            with tqdm(total=len(notebook.cells), desc=f"{path.name}, seed {seed}", unit="cell", leave=False) as bar:
+            with tqdm(
+                total=len(notebook.cells), desc=f"{path.name}, seed {seed}", unit="cell", leave=False
+            ) as bar:
                 notebooks.execute(notebook, path.parent, seed=seed, allow_errors=True, after_cell=bar.update)
             for claim in claims.read(notebook):
                 verdicts.setdefault(claim.id, {})[seed] = claim
-            raised = [o for cell in notebooks.code(notebook) for o in cell.outputs if o.output_type == "error"]
-            errors += [f"{path.name}, seed {seed}: {o.ename}: {o.evalue}" for o in raised if o.ename != "ClaimFailed"]
+            raised = [
+                o for cell in notebooks.code(notebook) for o in cell.outputs if o.output_type == "error"
+            ]
+            errors += [
+                f"{path.name}, seed {seed}: {o.ename}: {o.evalue}" for o in raised if o.ename != "ClaimFailed"
+            ]
     width = max((len(id) for id in verdicts), default=0)
     print(" " * width + "".join(f"{f'seed {seed}':>14}" for seed in seeds))
     for id, found in verdicts.items():
         marks = [_mark(found.get(seed)) for seed in seeds]
         print(f"{id:<{width}}" + "".join(f"{mark:>14}" for mark in marks))
-    bad = sum(found.get(seed) is None or found[seed].verdict == "fails" for found in verdicts.values() for seed in seeds)
+    bad = sum(
+        found.get(seed) is None or found[seed].verdict == "fails"
+        for found in verdicts.values()
+        for seed in seeds
+    )
     for error in errors:
         print(error, file=sys.stderr)
     total = len(verdicts) * len(seeds)

@@ -51,6 +51,15 @@ def contestants(n: int) -> dict[str, Callable[[], Any]]:
     }
 
 
+def seconds_of(run: Callable[[], Any], least: float = 0.5) -> float:
+    """Mean time of a call, repeated until `least` seconds have passed."""
+    start, calls = time.perf_counter(), 0
+    while calls == 0 or time.perf_counter() - start < least:
+        run()
+        calls += 1
+    return (time.perf_counter() - start) / calls
+
+
 def measure() -> dict[str, Any]:
     """Seconds by contestant and n, one entry a round."""
     for run in contestants(500).values():
@@ -60,10 +69,10 @@ def measure() -> dict[str, Any]:
         runs = contestants(n)
         for _ in range(rounds):
             for name, run in runs.items():
-                start = time.perf_counter()
-                run()
-                seconds[name].setdefault(n, []).append(round(time.perf_counter() - start, 4))
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+                seconds[name].setdefault(n, []).append(round(seconds_of(run), 4))
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
     return {
         "command": "python -m featlearn.book.benchmark",
         "commit": commit.stdout.strip(),

@@ -14,7 +14,9 @@ from featlearn.book import notebooks
 
 LONGEST_CELL = 20
 CLOSING = ("## What we verified, and what not", "## Exercises", "## Further reading")
-GLOBAL_RANDOMNESS = re.compile(r"np\.random\.(?!Generator|PCG64)\w+|torch\.(manual_)?seed|\brandom\.seed|torch\.rand")
+GLOBAL_RANDOMNESS = re.compile(
+    r"np\.random\.(?!Generator|PCG64)\w+|torch\.(manual_)?seed|\brandom\.seed|torch\.rand"
+)
 SETTLES = re.compile(r"claims\.(equals|bound|ordering|exponent|leave_open)\(")
 
 

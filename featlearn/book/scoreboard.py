@@ -22,7 +22,9 @@ def totals(records: Records) -> dict[str, int]:
 def summary(records: Records) -> str:
     """The totals in one line."""
     count = totals(records)
-    return f"{sum(count.values())} claims: " + ", ".join(f"{number} {verdict}" for verdict, number in count.items())
+    return f"{sum(count.values())} claims: " + ", ".join(
+        f"{number} {verdict}" for verdict, number in count.items()
+    )
 
 
 def as_text(records: Records) -> str:
@@ -48,7 +50,9 @@ def as_html(records: Records, to_chapters: str = "") -> str:
         rows = []
         for claim in found:
             link = f"{page}#claim-{claim.id.replace('.', '-')}"
-            said = html.escape(claim.says) + (f" <em>{html.escape(claim.reason)}</em>" if claim.reason else "")
+            said = html.escape(claim.says) + (
+                f" <em>{html.escape(claim.reason)}</em>" if claim.reason else ""
+            )
             rows.append(
                 f'<tr><td class="fl-{claim.verdict}">{SIGNS[claim.verdict]} {claim.verdict}</td>'
                 f'<td><a href="{link}"><code>{claim.id}</code></a> {said}</td>'

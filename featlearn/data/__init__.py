@@ -9,7 +9,9 @@ from typing import Any
 
 def load(name: str) -> dict[str, Any]:
     """The stored result `name`, such as ``"solvers"``."""
-    known = sorted(path.name.removesuffix(".json") for path in files(__name__).iterdir() if path.name.endswith(".json"))
+    known = sorted(
+        path.name.removesuffix(".json") for path in files(__name__).iterdir() if path.name.endswith(".json")
+    )
     if name not in known:
         raise ValueError(f"name must be one of {known}, got {name!r}")
     return json.loads(files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8"))
