@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from featlearn import validate
 from featlearn.claims import PowerLaw, fit_power_law
@@ -66,6 +67,15 @@ def label(ax: Axes, x: str, y: str, title: str = "", *, log: str = "") -> None:
         ax.set_xscale("log")
     if "y" in log:
         ax.set_yscale("log")
+
+
+def ticks(ax: Axes, values: Any, axis: str = "x") -> None:
+    """Label a logarithmic axis at these values and nowhere else, in plain numbers."""
+    validate.one_of(axis, "axis", ("x", "y"))
+    side = ax.xaxis if axis == "x" else ax.yaxis
+    side.set_major_locator(FixedLocator(list(values)))
+    side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    side.set_minor_locator(NullLocator())
 
 
 def theory(ax: Axes, x: Any, y: Any, label: str | None = "theory", color: str = INK) -> None:

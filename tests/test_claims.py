@@ -34,7 +34,7 @@ ABOUT = {"id": "ker-x.y", "says": "a sentence", "source": "S1"}
 )  # fmt: skip
 def test_rules_decide(settle, good, bad, capsys):
     assert settle(**ABOUT, **good).verdict == "holds"
-    with pytest.raises(ClaimFailed, match="ker-x.y"):
+    with pytest.raises(ClaimFailed, match=r"ker-x\.y"):
         settle(**ABOUT, **bad)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("✓ holds  ker-x.y: a sentence")

@@ -14,12 +14,8 @@ from featlearn.seeding import seed, stream
 
 def test_known_values():
     """The same on every machine: these digits were written down once."""
-    assert stream("a").integers(1_000_000, size=3).tolist() == [KNOWN_NUMPY[i] for i in range(3)]
-    assert torch.randint(1_000_000, (3,), generator=stream("a", "torch")).tolist() == KNOWN_TORCH
-
-
-KNOWN_NUMPY = [0, 0, 0]
-KNOWN_TORCH = [0, 0, 0]
+    assert stream("a").integers(1_000_000, size=3).tolist() == [549968, 599396, 739962]
+    assert torch.randint(1_000_000, (3,), generator=stream("a", "torch")).tolist() == [221642, 552264, 764113]
 
 
 @given(st.text(min_size=1).filter(str.strip), st.text(min_size=1).filter(str.strip))

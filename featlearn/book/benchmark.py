@@ -25,7 +25,7 @@ from featlearn.notebook import progress
 
 TARGET = Path(__file__).parents[1] / "data" / "solvers.json"
 DIMENSION, BANDWIDTH, RIDGE, TOLERANCE = 10, 3.0, 0.05, 1e-3
-ROUNDS = {1250: 3, 2500: 3, 5000: 3, 10000: 3, 16000: 1}
+ROUNDS = {1250: 5, 2500: 5, 5000: 5, 10000: 5, 16000: 3}
 
 
 def data(n: int) -> tuple[np.ndarray, np.ndarray]:
