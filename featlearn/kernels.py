@@ -142,7 +142,7 @@ class KernelOperator:
     Attributes
     ----------
     evaluations : kernel evaluations so far.
-    largest_block : entries of the largest block computed.
+    peak_entries : most entries of K ever held at once, kept blocks included.
     """
 
     def __init__(self, kernel: Kernel, X: Any, ridge: float = 0.0, block: int = 2048, cache: int = 0) -> None:
@@ -155,7 +155,7 @@ class KernelOperator:
         self._room = validate.integer(cache, "cache", at_least=0)
         self._kept: dict[tuple[int, int], Tensor] = {}
         self.evaluations = 0
-        self.largest_block = 0
+        self.peak_entries = 0
 
     def __len__(self) -> int:
         return len(self.X)
@@ -166,7 +166,8 @@ class KernelOperator:
             return self._kept[key]
         K = self.kernel(self.X[rows]) if rows == columns else self.kernel(self.X[rows], self.X[columns])
         self.evaluations += K.numel()
-        self.largest_block = max(self.largest_block, K.numel())
+        held = sum(block.numel() for block in self._kept.values()) + K.numel()
+        self.peak_entries = max(self.peak_entries, held)
         size = K.numel() * K.element_size()
         if size <= self._room:
             self._kept[key] = K

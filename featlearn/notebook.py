@@ -30,7 +30,7 @@ def at_scale(quick: T, full: T) -> T:
 
 
 def glue(name: str, value: Any, fmt: str = "") -> None:
-    """Store a number of this run under `name`, for the prose to quote with ``{glue:text}`name` ``.
+    """Store a number of this run under `name`, for the prose to quote in a ``glue:text`` role.
 
     Measured numbers (`fmt` given, value a float) are stored as ``≈0.12``: the sign tells the reader
     that the digits are this run's, and tells nbval not to compare them between machines.

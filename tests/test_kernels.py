@@ -100,13 +100,13 @@ def test_operator_counts_and_never_stores():
     A = KernelOperator(Gaussian(), X, block=25)
     A(torch.ones(100, dtype=torch.float64))
     assert A.evaluations == 100 * 125 / 2
-    assert A.largest_block == 25 * 25
+    assert A.peak_entries == 25 * 25
     A(torch.ones(100, dtype=torch.float64))
     assert A.evaluations == 2 * 100 * 125 / 2
     kept = KernelOperator(Gaussian(), X, block=25, cache=10**6)
     for _ in range(3):
         kept(torch.ones(100, dtype=torch.float64))
-    assert kept.evaluations == 100 * 125 / 2
+    assert kept.evaluations == kept.peak_entries == 100 * 125 / 2
 
 
 def test_largest_eigenvalue():

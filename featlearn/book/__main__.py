@@ -22,7 +22,7 @@ def run_notebooks(everything: bool) -> int:
         notebooks.renew_links(notebook, url)
         name = str(path.relative_to(notebooks.CHAPTERS))
         if everything or notebooks.is_stale(notebook):
-            with tqdm(total=len(notebook.cells), desc=name, unit="cell") as bar:
+            with tqdm(total=len(notebooks.code(notebook)), desc=name, unit="cell") as bar:
                 try:
                     notebooks.execute(notebook, path.parent, after_cell=bar.update)
                 except CellExecutionError as error:
@@ -58,7 +58,10 @@ def reseed(seeds: list[int]) -> int:
         for seed in seeds:
             notebook = notebooks.load(path)
             with tqdm(
-                total=len(notebook.cells), desc=f"{path.name}, seed {seed}", unit="cell", leave=False
+                total=len(notebooks.code(notebook)),
+                desc=f"{path.name}, seed {seed}",
+                unit="cell",
+                leave=False,
             ) as bar:
                 notebooks.execute(notebook, path.parent, seed=seed, allow_errors=True, after_cell=bar.update)
             for claim in claims.read(notebook):
