@@ -30,7 +30,7 @@ def style() -> None:
     mpl.rcParams.update(
         {
             "figure.figsize": (6.4, 3.8),
-            "figure.dpi": 110,
+            "figure.dpi": 140,
             "figure.facecolor": "white",
             "savefig.facecolor": "white",
             "figure.constrained_layout.use": True,
