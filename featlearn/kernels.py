@@ -31,8 +31,8 @@ class _Kernel(ABC):
         """The (n, m) matrix; `same` says that X and Y are the same points."""
 
     def __call__(self, X: Any, Y: Any = None) -> Tensor:
-        X = validate.as_tensor(X, "X", (1, 2))
         same = Y is None or Y is X
+        X = validate.as_tensor(X, "X", (1, 2))
         Y = X if same else validate.as_tensor(Y, "Y", (1, 2)).to(X)
         if X.ndim != Y.ndim:
             raise ValueError(f"X and Y must both be vectors or both matrices, got {X.ndim} and {Y.ndim} axes")
@@ -65,8 +65,8 @@ def squared_distances(X: Any, Y: Any = None) -> Tensor:
     All three terms come out of one matrix product. Both sets are first centred at the mean of X, which
     loses fewest digits to cancellation; for one set of points the diagonal is exactly zero.
     """
-    X = validate.as_tensor(X, "X", 2)
     same = Y is None or Y is X
+    X = validate.as_tensor(X, "X", 2)
     centre = X.mean(dim=0)
     X = X - centre
     Y = X if same else validate.as_tensor(Y, "Y", 2).to(X) - centre

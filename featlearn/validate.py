@@ -7,6 +7,7 @@ from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,12 +18,12 @@ def as_tensor(value: Any, name: str, ndim: int | tuple[int, ...] | None = None) 
     Tensors and numpy arrays of floating type keep their dtype and device.
     """
     try:
-        tensor = torch.as_tensor(value)
+        tensor = torch.as_tensor(value if hasattr(value, "dtype") else np.asarray(value))
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}") from error
     if tensor.is_complex():
         raise TypeError(f"{name} must be real, got dtype {tensor.dtype}")
-    if (not isinstance(value, Tensor) and not hasattr(value, "dtype")) or not tensor.is_floating_point():
+    if not tensor.is_floating_point():
         tensor = tensor.to(torch.float64)
     dims = (ndim,) if isinstance(ndim, int) else ndim
     if dims is not None and tensor.ndim not in dims:

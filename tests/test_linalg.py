@@ -126,3 +126,9 @@ def test_limits_of_flow_and_ridge():
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_python_numbers_keep_their_digits():
+    """A list of floats is float64, not torch's default float32."""
+    alpha = SpectralPath([[1.0, 0.0], [0.0, 0.5]], [0.1, 0.2]).flow(0.3)
+    np.testing.assert_allclose(alpha.numpy(), [-np.expm1(-0.3) * 0.1, -np.expm1(-0.15) * 0.4], rtol=1e-14)
