@@ -12,21 +12,21 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 $(INSTALLED): pyproject.toml constraints.txt
-	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
 	  echo "$(PYTHON) not found: install Python 3.10 or newer, or name one with make PYTHON=..."; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
 	  echo "$(PYTHON) is too old: Python 3.10 or newer is needed; name one with make PYTHON=..."; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) has no venv module: install it (on Debian and Ubuntu: python3-venv)"; exit 1; }
 	@echo "Installing into .venv (once, a few minutes) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' || { \
 	  echo "The installation failed: see pip's message above; is the package index reachable?"; exit 1; }
 	@touch $@
 
 book: $(INSTALLED) ## build the site, warnings as errors, and print the page to open
 	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet || { rm -rf _build/.doctrees; exit 1; }
-	@echo "The book: file://$(CURDIR)/_build/html/index.html"
+	@$(BIN)/python -c 'from pathlib import Path; print("The book:", Path("_build/html/index.html").resolve().as_uri())'
 
 test: book ## run everything that must pass: code style, package, notebooks (strict nbval), rules, site
 	@$(BIN)/ruff check --quiet .

@@ -111,11 +111,20 @@ def _settle(claim: Claim) -> Claim:
     return claim
 
 
-def _values(measured: Any, name: str) -> np.ndarray:
-    values = np.atleast_1d(np.asarray(measured, dtype=float)).ravel()
+def _values(measured: Any, name: str, *, finite: bool = False) -> np.ndarray:
+    """`measured` as a float array; infinity becomes NaN, which meets no rule."""
+    try:
+        values = np.asarray(measured)
+    except (ValueError, RuntimeError) as error:
+        raise TypeError(f"{name} must be an array of numbers: {error}") from error
     if values.size == 0:
         raise ValueError(f"{name} must not be empty")
-    return values
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    values = values.astype(float)
+    if finite and not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} must be finite")
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _summary(values: np.ndarray) -> tuple[float, tuple[float, float] | None]:
@@ -156,18 +165,19 @@ def bound(
     """
     if (at_most is None) == (at_least is None):
         raise ValueError("give exactly one of at_most and at_least")
-    limit = _values(at_most if at_least is None else at_least, "at_most" if at_least is None else "at_least")
-    values = _values(measured, "measured")
-    if limit.size > 1:
-        if limit.size != values.size:
-            raise ValueError(f"measured has {values.size} values, the bound {limit.size}")
+    name, given = ("at_most", at_most) if at_least is None else ("at_least", at_least)
+    limit, values = _values(given, name, finite=True), _values(measured, "measured")
+    is_curve = limit.size > 1
+    if is_curve:
+        if limit.shape != values.shape:
+            raise ValueError(f"measured has shape {values.shape}, the bound {limit.shape}")
         if np.any(limit <= 0):
             raise ValueError("a bound given value by value must be positive")
         values, limit = values / limit, np.ones(1)
+    limit = limit.ravel()
     word, sign = ("at most", "≤") if at_least is None else ("at least", "≥")
     holds = np.all(values <= limit) if at_least is None else np.all(values >= limit)
     middle, spread = _summary(values)
-    is_curve = np.size(at_most if at_least is None else at_least) > 1
     what = "measured / bound" if is_curve else "each"
     predicted = "a bound, point by point" if is_curve else f"{word} {_short(limit[0])}"
     rule = f"{what} {sign} {_short(limit[0])}"
@@ -181,8 +191,8 @@ def ordering(id: str, says: str, *, smaller: Any, larger: Any, source: str, fact
     """
     factor = validate.real(factor, "factor", above=0)
     low, high = _values(smaller, "smaller"), _values(larger, "larger")
-    if low.size != high.size:
-        raise ValueError(f"smaller and larger must have the same length, got {low.size} and {high.size}")
+    if low.shape != high.shape:
+        raise ValueError(f"smaller and larger must have the same shape, got {low.shape} and {high.shape}")
     if not (np.all(low > 0) and np.all(high > 0)):
         raise ValueError("smaller and larger must be positive and finite")
     ratios = high / low
@@ -199,6 +209,13 @@ class PowerLaw:
     exponent: float
     interval: tuple[float, float]
     prefactor: float
+
+    def __post_init__(self) -> None:
+        low, high = self.interval
+        if not (np.isfinite([self.exponent, low, high]).all() and low <= high):
+            raise ValueError(
+                f"interval must be ordered and all values finite, got {self.exponent}, {self.interval}"
+            )
 
     def __call__(self, x: Any) -> np.ndarray:
         """The fitted line at `x`."""
@@ -264,7 +281,8 @@ def exponent(id: str, says: str, *, predicted: float, fit: PowerLaw, within: flo
     low, high = fit.interval
     narrow = (high - low) / 2 <= within
     close = low <= predicted <= high or (predicted - within <= low and high <= predicted + within)
-    rule = f"interval contains {_short(predicted)} or lies within {_short(within)} of it"
+    close_to = f"contains {_short(predicted)} or lies within {_short(within)} of it"
+    rule = f"interval at most {_short(2 * within)} wide, {close_to}"
     verdict = _verdict(narrow and close)
     return _settle(Claim(id, says, source, _short(predicted), rule, verdict, fit.exponent, fit.interval))
 

@@ -8,6 +8,7 @@ for two vectors ``k(x, y)`` is the number $k(x, y)$, which is what scikit-learn'
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,8 +69,10 @@ def squared_distances(X: Any, Y: Any = None) -> Tensor:
     same = Y is None or Y is X
     X = validate.as_tensor(X, "X", 2)
     centre = X.mean(dim=0)
-    X = X - centre
-    Y = X if same else validate.as_tensor(Y, "Y", 2).to(X) - centre
+    Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X and Y must have the same dimension, got {X.shape[1]} and {Y.shape[1]}")
+    X, Y = X - centre, Y - centre
     x2, y2 = (X * X).sum(dim=1, keepdim=True), (Y * Y).sum(dim=1, keepdim=True)
     left = torch.cat([X, x2, torch.ones_like(x2)], dim=1)
     right = torch.cat([-2 * Y, torch.ones_like(y2), y2], dim=1)
@@ -176,6 +179,7 @@ class KernelOperator:
 
     def __call__(self, v: Tensor) -> Tensor:
         """The product, in the precision of `v`."""
+        v = validate.as_tensor(v, "v", 1).to(self.X.device)
         if v.shape != (len(self),):
             raise ValueError(f"v must have shape ({len(self)},), got {tuple(v.shape)}")
         blocks = [slice(i, min(i + self.block, len(self))) for i in range(0, len(self), self.block)]
@@ -190,9 +194,9 @@ class KernelOperator:
         return out
 
     def largest_eigenvalue(self, iterations: int = 10) -> float:
-        r"""$\lambda_{\max}(K + \lambda I)$ from below, by the power method from the vector of ones."""
+        r"""$\lambda_{\max}(K + \lambda I)$ from below, by the power method from a random vector."""
         validate.integer(iterations, "iterations")
-        v = torch.ones(len(self), dtype=torch.float64, device=self.X.device) / math.sqrt(len(self))
+        v = torch.as_tensor(stream("kernels/power").standard_normal(len(self))).to(self.X.device)
         for _ in range(iterations):
             image = self(v)
             size = torch.linalg.vector_norm(image)
@@ -217,8 +221,8 @@ class KernelRegression:
     rank : columns of the preconditioner.
     block : rows of a block of K in products and predictions.
     cache : bytes of blocks that an iterative solver may keep between products; none by default.
-    dtype, device : precision and place of the kernel's entries; those of X unless given. The
-        iterates and the preconditioner's factors are always float64.
+    dtype, device : precision (float32 or float64) and place of the kernel's entries; those of X
+        unless given. Iterates are always float64, and the preconditioner is factored in float64.
     random_state : numpy generator that draws the preconditioner's columns.
     show_progress : show a bar while an iterative solver runs.
 
@@ -253,8 +257,9 @@ class KernelRegression:
         self.tolerance, self.max_iterations = tolerance, max_iterations
         self.rank, self.block = validate.integer(rank, "rank"), validate.integer(block, "block")
         self.cache = validate.integer(cache, "cache", at_least=0)
-        self.dtype, self.device = dtype, device
-        self.random_state = random_state
+        self.dtype = validate.one_of(dtype, "dtype", (None, torch.float32, torch.float64))
+        self.device = device
+        self.random_state = None if random_state is None else validate.generator(random_state, "random_state")
         self.show_progress = show_progress
 
     def fit(self, X: Any, y: Any) -> KernelRegression:
@@ -288,6 +293,12 @@ class KernelRegression:
         else:
             P = self._preconditioner() if self.solver == "nystrom" else None
             self.solution_ = linalg.conjugate_gradients(A, y, preconditioner=P, **options)
+        if not self.solution_.converged:
+            warnings.warn(
+                f"{self.solver} stopped at residual {self.solution_.residuals[-1]:.1e} after "
+                f"{self.solution_.iterations} iterations, tolerance {self.tolerance:g}",
+                stacklevel=3,
+            )
         exact = KernelOperator(self.kernel, self.X_.to(torch.float64), self.ridge, self.block)
         error = y - exact(self.solution_.alpha)
         self.residual_ = (torch.linalg.vector_norm(error) / torch.linalg.vector_norm(y)).item()

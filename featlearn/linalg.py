@@ -30,7 +30,7 @@ def _system(K: Any, y: Any) -> tuple[Tensor, Tensor]:
 def cholesky_solve(K: Any, y: Any, ridge: float = 0.0) -> Tensor:
     r"""$\alpha = (K + \lambda I)^{-1} y$ by one Cholesky factorisation, $n^3/3$ operations.
 
-    Raises `ValueError` when $K + \lambda I$ is singular to working precision. Builds of OpenBLAS for
+    Raises `ValueError` when the factorisation meets a pivot that is zero to working precision. Builds of OpenBLAS for
     some ARM processors crash at sizes of about 20,000; from there on take an iterative solver.
     """
     K, y = _system(K, y)
@@ -38,7 +38,8 @@ def cholesky_solve(K: Any, y: Any, ridge: float = 0.0) -> Tensor:
     shifted = K.clone()
     shifted.diagonal().add_(ridge)
     factor, failed = torch.linalg.cholesky_ex(shifted)
-    if failed:
+    smallest = factor.diagonal().min() ** 2
+    if failed or smallest <= len(K) * torch.finfo(K.dtype).eps * shifted.diagonal().max():
         raise ValueError(
             f"K + ridge * I is singular to working precision (ridge={ridge:g}): "
             "use a larger ridge, or SpectralPath, which needs no inverse"
@@ -119,15 +120,18 @@ class SpectralPath:
     def descent(self, step: float, iterations: Any) -> Tensor:
         r"""$\alpha_k = \frac{1 - (1 - \eta s)^k}{s}(K)\, y$: $k$ steps of gradient descent of size $\eta$.
 
-        The same iterates as Richardson's. `iterations` is k or several of them.
+        The same iterates as Richardson's. `iterations` is k or several of them, whole numbers.
         """
         step = validate.real(step, "step", above=0)
         grid = self._grid(iterations, "iterations")
+        if (grid != grid.round()).any():
+            raise ValueError(f"iterations must be whole numbers, got {iterations!r}")
         s = self._column(grid)
         safe = torch.where(s > 0, s, torch.ones_like(s))
-        return self._apply(
-            torch.where(s > 0, (1 - (1 - step * s) ** grid) / safe, step * grid + torch.zeros_like(s))
-        )
+        small = step * s < 0.5
+        left = torch.where(small, step * s, torch.zeros_like(s))
+        learned = torch.where(small, -torch.expm1(grid * torch.log1p(-left)), 1 - (1 - step * s) ** grid)
+        return self._apply(torch.where(s > 0, learned / safe, step * grid + torch.zeros_like(s)))
 
 
 @dataclass
@@ -144,7 +148,7 @@ class Solution:
 
     @property
     def iterations(self) -> int:
-        """Number of products with A, less the one that opens the run."""
+        """Number of iterations, one product with A each."""
         return len(self.residuals) - 1
 
 
@@ -212,7 +216,7 @@ def conjugate_gradients(
     for _ in progress(range(max_iterations), "conjugate gradients", show=show_progress):
         image = A(direction)
         curvature = direction @ image
-        if curvature <= 0:
+        if not curvature > 0:
             raise ValueError("A must be positive definite: increase the ridge or the precision")
         gamma = rho / curvature
         alpha = alpha + gamma * direction
@@ -243,8 +247,14 @@ def nystrom_preconditioner(columns: Any, pivots: Any, ridge: float) -> MatVec:
     columns = validate.as_tensor(columns, "columns", 2)
     pivots = torch.as_tensor(pivots, device=columns.device)
     ridge = validate.real(ridge, "ridge", above=0)
-    if pivots.shape != columns.shape[1:]:
-        raise ValueError(f"pivots must name {columns.shape[1]} rows, got shape {tuple(pivots.shape)}")
+    if (
+        pivots.shape != columns.shape[1:]
+        or pivots.dtype != torch.int64
+        or not 0 <= pivots.min() <= pivots.max() < len(columns)
+    ):
+        raise ValueError(
+            f"pivots must name {columns.shape[1]} rows of the {len(columns)}, got {pivots.tolist()}"
+        )
     K_mm = columns[pivots].to(torch.float64)
     jitter = len(K_mm) * torch.finfo(columns.dtype).eps * K_mm.diagonal().mean()
     eye = torch.eye(len(K_mm), dtype=torch.float64, device=columns.device)

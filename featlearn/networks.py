@@ -45,7 +45,7 @@ class TwoLayerEnsemble:
         self.width, self.steps = validate.integer(width, "width"), validate.integer(steps, "steps")
         self.learning_rate = validate.real(learning_rate, "learning_rate", above=0)
         self.weight_decay = validate.real(weight_decay, "weight_decay", at_least=0)
-        self.random_state = random_state
+        self.random_state = None if random_state is None else validate.generator(random_state, "random_state")
         self.show_progress = show_progress
 
     def _initialise(self, batch: int, d: int, like: Tensor) -> None:
@@ -91,4 +91,7 @@ class TwoLayerEnsemble:
         X = validate.as_tensor(X, "X", (2, 3)).to(self.W)
         if X.ndim == 2:
             X = X.expand(len(self.W), *X.shape)
+        if X.shape[0] != self.W.shape[0] or X.shape[2] != self.W.shape[1]:
+            wanted = f"({self.W.shape[0]}, m, {self.W.shape[1]})"
+            raise ValueError(f"X must have shape {wanted}, got {tuple(X.shape)}")
         return self._forward(X)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any, TypeVar
 
 from IPython import get_ipython
@@ -37,7 +39,9 @@ def glue(name: str, value: Any, fmt: str = "") -> None:
     Strings and integers are stored as they are and must be the same everywhere.
     """
     validate.text(name, "name")
-    is_exact = isinstance(value, (str, int)) and not isinstance(value, bool)
+    is_exact = isinstance(value, (str, Integral)) and not isinstance(value, bool)
+    if not is_exact and not math.isfinite(float(value)):
+        raise ValueError(f"value must be finite, got {value!r}")
     text = format(value, fmt) if is_exact else f"{MEASURED}{format(float(value), fmt or '.3g')}"
     prefix = "application/papermill.record/"
     if get_ipython() is not None:

@@ -1,7 +1,7 @@
 """One look for every figure: theory dashed, measurement as dots with an interval over seeds.
 
-Colours are Okabe and Ito's, told apart by every common form of colour blindness; each also has its own
-marker. Figures have a light background of their own, so they read the same on a dark page, and type
+Colours are those of Okabe and Ito (purple from Tol), told apart by every common form of colour
+blindness; each also has its own marker. Figures have a light background of their own, so they read the same on a dark page, and type
 large enough to survive a phone.
 """
 
@@ -116,10 +116,11 @@ def power_law(
     marker: str = "o",
     average: str = "mean",
 ) -> PowerLaw:
-    """Dots, the fitted line, and its slope with its interval in the legend; returns the fit."""
+    """Dots, the fitted line, and its slope in the legend; returns the fit with its interval."""
     x, y = _seeds(x, y)
     fit = fit_power_law(x, y, average=average)
-    slope = f"{label}: slope {fit.exponent:.2f}".removeprefix(": ").replace("-", "−")
+    value = f"slope {fit.exponent:.2f}".replace("-", "−")
+    slope = f"{label}: {value}" if label else value
     measured(ax, x, y, slope, color, marker)
     ax.plot(x, fit(x), color=color, linewidth=1.2, alpha=0.7, zorder=2)
     ax.set(xscale="log", yscale="log")

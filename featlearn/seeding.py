@@ -36,8 +36,8 @@ def stream(name: str, backend: Literal["torch"], device: str = ...) -> torch.Gen
 def stream(name: str, backend: str = "numpy", device: str = "cpu") -> np.random.Generator | torch.Generator:
     """A fresh generator at the start of the stream called `name`.
 
-    The state is SHA-256 of (`FEATLEARN_SEED`, `name`), so it does not depend on what ran before, on
-    the process or on the machine. Two names give independent streams.
+    The seed is taken from SHA-256 of (`FEATLEARN_SEED`, `name`), so the stream does not depend on what
+    ran before, on the process or on the machine. Two names give unrelated streams.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ $k$ form a space $H_k$ of dimension $N(d, k)$, which rotations map into itself a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import comb, gamma, pi, sqrt
+from math import comb, exp, lgamma, log, pi, sqrt
 
 import numpy as np
 from scipy.integrate import quad
@@ -19,14 +19,14 @@ from featlearn import validate
 def sphere(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     r"""n points uniform on the sphere of radius $\sqrt d$ in $\mathbb{R}^d$, shape (n, d)."""
     n, d = validate.integer(n, "n"), validate.integer(d, "d")
-    X = rng.standard_normal((n, d))
+    X = validate.generator(rng, "rng").standard_normal((n, d))
     return sqrt(d) * X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
 def ball_volume(d: int) -> float:
     r"""$v_d = \pi^{d/2}/\Gamma(d/2 + 1)$, the volume of the unit ball."""
     d = validate.integer(d, "d")
-    return pi ** (d / 2) / gamma(d / 2 + 1)
+    return exp(d / 2 * log(pi) - lgamma(d / 2 + 1))
 
 
 def harmonic_dimension(d: int, degree: int) -> int:
@@ -60,7 +60,8 @@ def ridge_energies(
             P = eval_gegenbauer(k, alpha, t) / eval_gegenbauer(k, alpha, 1.0)
             return g(sqrt(d) * t) * P * (1 - t * t) ** (alpha - 0.5)
 
-        return quad(integrand, -1, 1, points=list(kinks) or None, limit=200)[0] / normaliser
+        tight = 1e-9 * normaliser / sqrt(harmonic_dimension(d, k))
+        return quad(integrand, -1, 1, points=list(kinks) or None, limit=400, epsabs=tight)[0] / normaliser
 
     return np.array([harmonic_dimension(d, k) * mean(k) ** 2 for k in degrees])
 
@@ -73,6 +74,9 @@ def fixed_feature_bound(n: int, d: int, degrees: Sequence[int], energies: Sequen
     nothing, so the value stays a lower bound.
     """
     left = validate.integer(n, "n", at_least=0)
+    if len(set(degrees)) != len(degrees):
+        raise ValueError(f"degrees must differ, got {list(degrees)}")
+    energies = [validate.real(energy, "energies", at_least=0) for energy in energies]
     if len(degrees) != len(energies):
         raise ValueError(
             f"degrees and energies must have the same length, got {len(degrees)} and {len(energies)}"

@@ -11,16 +11,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
+NATIVE = {"f": np.float64, "i": np.float64, "u": np.float64, "b": np.float64, "c": np.complex128}
+
 
 def as_tensor(value: Any, name: str, ndim: int | tuple[int, ...] | None = None) -> Tensor:
     """`value` as a finite, non-empty floating-point tensor; integers become float64.
 
     Tensors and numpy arrays of floating type keep their dtype and device.
     """
-    try:
-        tensor = torch.as_tensor(value if hasattr(value, "dtype") else np.asarray(value))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}") from error
+    if isinstance(value, Tensor):
+        tensor = value
+    else:
+        try:
+            array = np.array(value)
+        except ValueError as error:
+            raise TypeError(
+                f"{name} must be an array of numbers, got a ragged {type(value).__name__}"
+            ) from error
+        if array.dtype.kind not in "fiubc":
+            raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}")
+        tensor = torch.as_tensor(
+            array if array.dtype in (np.float32, np.complex128) else array.astype(NATIVE[array.dtype.kind])
+        )
     if tensor.is_complex():
         raise TypeError(f"{name} must be real, got dtype {tensor.dtype}")
     if not tensor.is_floating_point():
@@ -46,12 +58,11 @@ def same_length(first: Tensor, first_name: str, second: Tensor, second_name: str
 
 
 def square(K: Tensor, name: str) -> None:
-    """Raise unless K is square and symmetric to rounding; of a large K, 256 rows are compared."""
+    """Raise unless K is square and symmetric to rounding."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"{name} must be square, got shape {tuple(K.shape)}")
-    rows = torch.arange(0, len(K), math.ceil(len(K) / 256), device=K.device)
-    part = K[rows]
-    if (part - K[:, rows].T).abs().max() > math.sqrt(torch.finfo(K.dtype).eps) * part.abs().max():
+    gaps = ((K[i : i + 256] - K[:, i : i + 256].T).abs().max() for i in range(0, len(K), 256))
+    if max(gaps) > math.sqrt(torch.finfo(K.dtype).eps) * max(K.max(), -K.min()):
         raise ValueError(f"{name} must be symmetric, but {name} and its transpose differ")
 
 
@@ -93,4 +104,13 @@ def text(value: Any, name: str) -> str:
         raise TypeError(f"{name} must be a string, got {type(value).__name__}")
     if not value.strip():
         raise ValueError(f"{name} must not be empty")
+    return value
+
+
+def generator(value: Any, name: str) -> np.random.Generator:
+    """`value`, if it is a numpy generator, such as `featlearn.stream` hands out."""
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(
+            f"{name} must be a numpy Generator (see featlearn.stream), got {type(value).__name__}"
+        )
     return value

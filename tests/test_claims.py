@@ -56,9 +56,9 @@ def test_open_never_counts_as_passed(capsys):
         (lambda: claims.equals("ker-x", "s", predicted=1, measured=1, tol=-1, source="S"), ValueError, "tol must be at least 0"),
         (lambda: claims.equals("ker-x", "s", predicted=float("inf"), measured=1, tol=1, source="S"), ValueError, "predicted must be finite"),
         (lambda: claims.bound("ker-x", "s", measured=1, source="S"), ValueError, "exactly one of at_most and at_least"),
-        (lambda: claims.bound("ker-x", "s", measured=[1, 2, 3], at_most=[1, 2], source="S"), ValueError, "measured has 3 values, the bound 2"),
+        (lambda: claims.bound("ker-x", "s", measured=[1, 2, 3], at_most=[1, 2], source="S"), ValueError, "measured has shape"),
         (lambda: claims.bound("ker-x", "s", measured=[1, 2], at_most=[1, 0], source="S"), ValueError, "must be positive"),
-        (lambda: claims.ordering("ker-x", "s", smaller=[1], larger=[1, 2], source="S"), ValueError, "smaller and larger must have the same length"),
+        (lambda: claims.ordering("ker-x", "s", smaller=[1], larger=[1, 2], source="S"), ValueError, "smaller and larger must have the same shape"),
         (lambda: claims.ordering("ker-x", "s", smaller=0, larger=1, source="S"), ValueError, "must be positive"),
         (lambda: claims.exponent("ker-x", "s", predicted=1, fit=1.0, within=0.1, source="S"), TypeError, "fit must be a PowerLaw"),
         (lambda: claims.leave_open("ker-x", "s", reason=" ", source="S"), ValueError, "reason must not be empty"),
@@ -134,3 +134,41 @@ def test_measured_digits_are_masked_and_nothing_else():
     assert mask(other_rule.line()) != mask(here.line())
     assert mask("rank 35, error ≈0.12, done") == mask("rank 35, error ≈3e-10, done")
     assert mask("rank 35") != mask("rank 36")
+    assert mask("error ≈nan") != mask("error ≈0.1")
+    assert mask("error ≈ 0.1 [0.1, 0.2]") != mask("error ≈ 0.1 [see above]")
+
+
+@pytest.mark.parametrize(
+    "settle",
+    [
+        lambda: claims.bound(**ABOUT, measured=float("inf"), at_least=1),
+        lambda: claims.bound(**ABOUT, measured=-float("inf"), at_most=1),
+        lambda: claims.equals(**ABOUT, predicted=1, measured=[1, float("nan")], tol=9),
+    ],
+)
+def test_nothing_infinite_holds(settle):
+    with pytest.raises(ClaimFailed):
+        settle()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: claims.bound(**ABOUT, measured=5, at_most=float("inf")), "at_most must be finite"),
+        (lambda: claims.ordering(**ABOUT, smaller=1, larger=float("inf")), "must be positive and finite"),
+        (
+            lambda: claims.bound(**ABOUT, measured=np.ones((2, 3)), at_most=np.ones((3, 2))),
+            "measured has shape",
+        ),
+        (
+            lambda: claims.equals(**ABOUT, predicted=1, measured=np.array([1 + 5j]), tol=0),
+            "measured must be real",
+        ),
+        (lambda: claims.equals(**ABOUT, predicted=1, measured="1", tol=0), "measured must be real"),
+        (lambda: PowerLaw(float("nan"), (0.9, 1.1), 1.0), "all values finite"),
+        (lambda: PowerLaw(1.0, (5.0, -5.0), 1.0), "must be ordered"),
+    ],
+)
+def test_hostile_measurements_are_refused(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()

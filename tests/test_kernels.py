@@ -109,6 +109,21 @@ def test_operator_counts_and_never_stores():
     assert kept.evaluations == kept.peak_entries == 100 * 125 / 2
 
 
+def test_reversed_views_integers_and_centred_data_are_fine():
+    X = np.arange(6.0).reshape(3, 2)
+    torch.testing.assert_close(Gaussian()(X[::-1]), Gaussian()(X).flip(0, 1))
+    A = KernelOperator(Gaussian(), X)
+    torch.testing.assert_close(A([1, 2, 3]), Gaussian()(X) @ torch.tensor([1.0, 2, 3], dtype=torch.float64))
+    assert KernelOperator(Polynomial(1), [[-1.0], [1.0]], 0.1).largest_eigenvalue() == pytest.approx(2.1)
+
+
+def test_stopping_short_of_the_tolerance_warns():
+    rng = np.random.default_rng(6)
+    model = KernelRegression(Gaussian(), 1e-6, "cg", max_iterations=3)
+    with pytest.warns(UserWarning, match="cg stopped at residual"):
+        model.fit(rng.standard_normal((50, 2)), rng.standard_normal(50))
+
+
 def test_largest_eigenvalue():
     X = np.random.default_rng(1).standard_normal((80, 3))
     exact = torch.linalg.eigvalsh(Gaussian()(X))[-1].item() + 0.3
@@ -206,6 +221,11 @@ def test_interpolant_of_least_norm_without_ridge():
         (lambda: KernelRegression(Gaussian(), 1.0).predict([[1.0]]), ValueError, "call fit before predict"),
         (lambda: KernelRegression(Gaussian(), 0.0).fit([[1.0], [1.0]], [1.0, 2.0]), ValueError, "singular to working precision"),
         (lambda: KernelOperator(Gaussian(), [[1.0]])(torch.ones(2)), ValueError, r"v must have shape \(1,\)"),
+        (lambda: kernels.squared_distances(np.zeros((2, 2)), np.zeros((1, 1))), ValueError, "same dimension, got 2 and 1"),
+        (lambda: KernelRegression(Gaussian(), random_state=0), TypeError, "random_state must be a numpy Generator"),
+        (lambda: KernelRegression(Gaussian(), dtype=torch.int64), ValueError, "dtype must be one of"),
+        (lambda: Gaussian()([[1.0], [1.0, 2.0]]), TypeError, "got a ragged list"),
+        (lambda: Gaussian()(None), TypeError, "X must be an array of numbers"),
         (lambda: KernelOperator(Gaussian(), [[1.0]], block=0), ValueError, "block must be at least 1"),
     ],
 )  # fmt: skip

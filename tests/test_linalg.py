@@ -114,6 +114,9 @@ def test_limits_of_flow_and_ridge():
         (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).flow(-1), ValueError, "t must be at least 0"),
         (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).flow(np.inf), ValueError, "t must be finite"),
         (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).descent(0, 1), ValueError, "step must be greater than 0"),
+        (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).descent(0.1, 2.5), ValueError, "iterations must be whole numbers"),
+        (lambda: linalg.conjugate_gradients(lambda v: v * np.nan, [1.0, 2.0]), ValueError, "A must be positive definite"),
+        (lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), [0, 5], 1.0), ValueError, "pivots must name 2 rows of the 3"),
         (lambda: linalg.richardson(lambda v: 100 * v, [1.0, 2.0], 1.0), ValueError, "diverges with step=1"),
         (lambda: linalg.richardson(lambda v: v, [0.0, 0.0], 1.0), ValueError, "y must not be zero"),
         (lambda: linalg.conjugate_gradients(lambda v: -v, [1.0, 2.0]), ValueError, "A must be positive definite"),
@@ -126,6 +129,26 @@ def test_limits_of_flow_and_ridge():
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@given(seeds)
+def test_cholesky_refuses_equal_inputs(seed):
+    Phi, y = random_system(seed, 6, 20)
+    Phi[3] = Phi[1]
+    with pytest.raises(ValueError, match="singular to working precision"):
+        linalg.cholesky_solve(Phi @ Phi.T, y)
+
+
+def test_descent_keeps_digits_of_small_eigenvalues():
+    path = SpectralPath(torch.diag(torch.tensor([1e-6, 1.0])), torch.ones(2), rank_tolerance=0)
+    torch.testing.assert_close(path.descent(0.01, 10)[0].item(), 0.1, rtol=1e-5, atol=0)
+
+
+def test_one_entry_breaks_symmetry():
+    K = np.eye(600)
+    K[1, 5] = 0.5
+    with pytest.raises(ValueError, match="K must be symmetric"):
+        linalg.cholesky_solve(K, np.ones(600))
 
 
 def test_python_numbers_keep_their_digits():

@@ -75,7 +75,7 @@ def test_glue(monkeypatch):
         notebook, "display", lambda bundle, raw, metadata: shown.append((bundle, metadata["scrapbook"]))
     )
     featlearn.glue("a", 0.1234, ".2f")
-    featlearn.glue("b", 12345, ",")
+    featlearn.glue("b", np.int64(12345), ",")
     featlearn.glue("c", "two cores")
     assert [next(iter(bundle.values())) for bundle, _ in shown] == ["≈0.12", "12,345", "two cores"]
     assert shown[0][1] == {"name": "a", "mime_prefix": "application/papermill.record/"}

@@ -21,7 +21,7 @@ class Page(HTMLParser):
 
     def __init__(self, path):
         super().__init__()
-        self.links, self.ids, self.loads, self.images, self.scripts = [], set(), [], [], []
+        self.links, self.ids, self.loads, self.images = [], set(), [], []
         self.text = path.read_text(encoding="utf-8")
         self.feed(self.text)
 
@@ -61,6 +61,13 @@ def path(request):
 def test_nothing_is_loaded_from_outside(path):
     outside = [url for url in page(path).loads if urlsplit(url).scheme or url.startswith("//")]
     assert outside == []
+
+
+def test_no_style_sheet_reaches_outside():
+    for sheet in (SITE / "_static").rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", sheet.read_text(encoding="utf-8")), (
+            sheet.name
+        )
 
 
 def test_loaded_files_exist(path):

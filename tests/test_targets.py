@@ -48,6 +48,14 @@ def test_energies_of_the_absolute_value():
     )
 
 
+def test_energies_in_high_dimension():
+    """E|z|P_2 has a closed form: A_2 follows from the second and fourth moments of a kinked Gaussian limit."""
+    d = 3000
+    energies = targets.ridge_energies(abs, d, [0, 2], kinks=[0.0])
+    assert energies[0] == pytest.approx(2 / np.pi, rel=1e-3)
+    assert energies[1] == pytest.approx(1 / np.pi, rel=2e-3)
+
+
 def test_bound_against_linear_programming():
     from scipy.optimize import linprog
 

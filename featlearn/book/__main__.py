@@ -9,7 +9,7 @@ from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
 
 from featlearn import claims
-from featlearn.book import notebooks, scoreboard
+from featlearn.book import notebooks, rules, scoreboard
 
 
 def run_notebooks(everything: bool) -> int:
@@ -21,7 +21,8 @@ def run_notebooks(everything: bool) -> int:
         notebook = notebooks.load(path)
         notebooks.renew_links(notebook, url)
         name = str(path.relative_to(notebooks.CHAPTERS))
-        if everything or notebooks.is_stale(notebook):
+        if everything or notebooks.is_stale(notebook) or rules.executed(notebook):
+            fingerprint = notebooks.fingerprint(notebook)
             with tqdm(total=len(notebooks.code(notebook)), desc=name, unit="cell") as bar:
                 try:
                     notebooks.execute(notebook, path.parent, after_cell=bar.update)
@@ -30,7 +31,7 @@ def run_notebooks(everything: bool) -> int:
                         f"\n{name}: a cell failed, the notebook is left as it was\n{error}", file=sys.stderr
                     )
                     return 1
-            notebook.metadata["featlearn"] = {"fingerprint": notebooks.fingerprint(notebook)}
+            notebook.metadata["featlearn"] = {"fingerprint": fingerprint}
         else:
             print(f"{name}: up to date")
         notebooks.save(notebooks.clean(notebook), path)

@@ -91,7 +91,7 @@ def modules(notebook: NotebookNode) -> list[Path]:
 
 
 def fingerprint(notebook: NotebookNode) -> str:
-    """A digest of all that the outputs depend on: the code, the package, stored data, other records."""
+    """A digest of what the outputs come from: the code, the package, stored data, other records."""
     parts = [cell.source for cell in code(notebook)]
     files = modules(notebook)
     parts += [file.read_text(encoding="utf-8") for file in files]
@@ -110,10 +110,10 @@ def is_stale(notebook: NotebookNode) -> bool:
 
 def clean(notebook: NotebookNode) -> NotebookNode:
     """Drop what editors and executors leave behind; name each cell by a digest of its source."""
-    mark = notebook.metadata.get("featlearn", {})
-    notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
-    if mark:
-        notebook.metadata["featlearn"] = mark
+    kept = {key: notebook.metadata[key] for key in ("featlearn", "jupytext") if key in notebook.metadata}
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": KERNEL, "language_info": {"name": "python"}, **kept}
+    )
     seen: dict[str, int] = {}
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in ("tags", "mystnb") if cell.metadata.get(key)}
@@ -149,8 +149,9 @@ def execute(
     allow_errors: bool = False,
     after_cell: Callable[[], None] | None = None,
 ) -> NotebookNode:
-    """Run all cells in a fresh kernel with `folder` as working directory, under `FEATLEARN_SEED=seed`."""
+    """Run all cells in a fresh kernel, with `folder` as working directory, seed 0 or `seed`, quick scale."""
     environment = {**os.environ, "FEATLEARN_PROGRESS": "off", "FEATLEARN_SEED": str(seed or 0)}
+    environment["FEATLEARN_SCALE"] = "quick"
 
     def done(**_: object) -> None:
         if after_cell is not None:

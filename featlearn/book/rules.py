@@ -15,7 +15,8 @@ from featlearn.book import notebooks
 LONGEST_CELL = 20
 CLOSING = ("## What we verified, and what not", "## Exercises", "## Further reading")
 GLOBAL_RANDOMNESS = re.compile(
-    r"np\.random\.(?!Generator|PCG64)\w+|torch\.(manual_)?seed|\brandom\.seed|torch\.rand"
+    r"(?:np|numpy)\.random\.(?!Generator|PCG64)\w+|from numpy\.random|torch\.(?:manual_)?seed|\brandom\.\w+\("
+    r"|torch\.(?:rand\w*|normal|bernoulli|multinomial|poisson)\((?![^\n]*generator=)|\.rvs\(|\.(?:normal|uniform)_\("
 )
 SETTLES = re.compile(r"claims\.(equals|bound|ordering|exponent|leave_open)\(")
 
@@ -97,13 +98,17 @@ def compared(notebook: NotebookNode) -> list[str]:
 
 
 def recorded(notebook: NotebookNode) -> list[str]:
-    """Every cell that settles a claim left its record, none fails, and ids are unique."""
+    """Every call that settles a claim left its record, the record is what was shown, ids are unique."""
     problems = []
     for cell in notebooks.code(notebook):
-        if SETTLES.search(cell.source) and not claims.read({"cells": [cell]}):
-            problems.append(f"{_name(cell)} settles a claim but stores no record")
+        shown = [output for output in cell.outputs if claims.RECORD in output.get("metadata", {})]
+        if len(shown) < len(SETTLES.findall(cell.source)):
+            problems.append(f"{_name(cell)} settles more claims than it stores records")
+        for claim, output in zip(claims.read({"cells": [cell]}), shown, strict=True):
+            if output.data.get("text/plain") != claim.line():
+                problems.append(f"the record of {claim.id} is not what the cell shows")
     found = claims.read(notebook)
-    ids = [claim.id for claim in found]
+    ids = [claim.id.replace(".", "-") for claim in found]
     problems += [f"the claim {id} is recorded twice" for id in sorted({i for i in ids if ids.count(i) > 1})]
     return problems + [f"the claim {claim.id} fails" for claim in found if claim.verdict == "fails"]
 
