@@ -30,8 +30,8 @@ def _system(K: Any, y: Any) -> tuple[Tensor, Tensor]:
 def cholesky_solve(K: Any, y: Any, ridge: float = 0.0) -> Tensor:
     r"""$\alpha = (K + \lambda I)^{-1} y$ by one Cholesky factorisation, $n^3/3$ operations.
 
-    Raises `ValueError` when the factorisation meets a pivot that is zero to working precision. Builds of OpenBLAS for
-    some ARM processors crash at sizes of about 20,000; from there on take an iterative solver.
+    Raises `ValueError` when the factorisation meets a pivot that is zero to working precision. Builds of
+    OpenBLAS for some ARM processors crash at sizes of about 20,000: take an iterative solver there.
     """
     K, y = _system(K, y)
     ridge = validate.real(ridge, "ridge", at_least=0)

@@ -61,8 +61,10 @@ def square(K: Tensor, name: str) -> None:
     """Raise unless K is square and symmetric to rounding."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"{name} must be square, got shape {tuple(K.shape)}")
-    gaps = ((K[i : i + 256] - K[:, i : i + 256].T).abs().max() for i in range(0, len(K), 256))
-    if max(gaps) > math.sqrt(torch.finfo(K.dtype).eps) * max(K.max(), -K.min()):
+    tiles = [slice(i, i + 1024) for i in range(0, len(K), 1024)]
+    pairs = ((rows, columns) for i, rows in enumerate(tiles) for columns in tiles[i:])
+    gap = max((K[rows, columns] - K[columns, rows].T).abs().max() for rows, columns in pairs)
+    if gap > math.sqrt(torch.finfo(K.dtype).eps) * max(K.max(), -K.min()):
         raise ValueError(f"{name} must be symmetric, but {name} and its transpose differ")
 
 
