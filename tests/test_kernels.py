@@ -161,7 +161,8 @@ def test_residual_is_the_true_one():
     model = KernelRegression(
         Gaussian(2.0), 1e-4, "cg", tolerance=1e-5, dtype=torch.float32, max_iterations=400
     )
-    model.fit(X, y)
+    with pytest.warns(UserWarning, match="cg stopped"):
+        model.fit(X, y)
     K = Gaussian(2.0)(torch.as_tensor(X, dtype=torch.float32).double()) + 1e-4 * torch.eye(200)
     true = torch.linalg.norm(torch.as_tensor(y) - K @ model.alpha_) / np.linalg.norm(y)
     assert model.residual_ == pytest.approx(true.item(), rel=1e-6)
