@@ -22,9 +22,8 @@ def totals(records: Records) -> dict[str, int]:
 def summary(records: Records) -> str:
     """The totals in one line."""
     count = totals(records)
-    return f"{sum(count.values())} claims: " + ", ".join(
-        f"{number} {verdict}" for verdict, number in count.items()
-    )
+    said = f"{count['holds']} hold, {count['fails']} fail, {count['open']} open"
+    return f"{sum(count.values())} claims: {said}"
 
 
 def as_text(records: Records) -> str:
