@@ -234,12 +234,16 @@ def fit_power_law(
 
     Parameters
     ----------
-    x : (k,) positive abscissae, at least three different ones.
-    y : (S, k) positive measurements, one row a seed, at least three seeds.
+    x
+        (k,) positive abscissae, at least three different ones.
+    y
+        (S, k) positive measurements, one row a seed, at least three seeds.
     average : {"mean", "median", "geometric"}
         How the seeds are averaged before the logarithm is taken.
-    level : coverage of the bootstrap percentile interval.
-    resamples : number of bootstrap samples of the S rows.
+    level
+        Coverage of the bootstrap percentile interval.
+    resamples
+        Number of bootstrap samples of the S rows.
     """
     x = np.asarray(x, dtype=float)
     y = np.asarray(y, dtype=float)

@@ -136,16 +136,23 @@ class KernelOperator:
 
     Parameters
     ----------
-    kernel : a kernel callable.
-    X : (n, d) points; dtype and device decide in what precision and where blocks are computed.
-    ridge : $\lambda \ge 0$.
-    block : rows of a block.
-    cache : how many bytes of blocks may be kept between products; none by default.
+    kernel
+        A kernel callable.
+    X
+        (n, d) points; dtype and device decide in what precision and where blocks are computed.
+    ridge
+        $\lambda \ge 0$.
+    block
+        Rows of a block.
+    cache
+        How many bytes of blocks may be kept between products; none by default.
 
     Attributes
     ----------
-    evaluations : kernel evaluations so far.
-    peak_entries : most entries of K ever held at once, kept blocks included.
+    evaluations
+        Kernel evaluations so far.
+    peak_entries
+        Most entries of K ever held at once, kept blocks included.
     """
 
     def __init__(self, kernel: Kernel, X: Any, ridge: float = 0.0, block: int = 2048, cache: int = 0) -> None:
@@ -212,25 +219,37 @@ class KernelRegression:
 
     Parameters
     ----------
-    kernel : a kernel callable.
-    ridge : $\lambda \ge 0$; 0 asks for the interpolant of least norm.
+    kernel
+        A kernel callable.
+    ridge
+        $\lambda \ge 0$; 0 asks for the interpolant of least norm.
     solver : {"cholesky", "spectral", "richardson", "cg", "nystrom"}
         The first two store K. The others never do: Richardson's iteration, conjugate gradients, and
         conjugate gradients with a Nyström preconditioner of rank `rank`.
-    tolerance, max_iterations : when the iterative solvers stop.
-    rank : columns of the preconditioner.
-    block : rows of a block of K in products and predictions.
-    cache : bytes of blocks that an iterative solver may keep between products; none by default.
-    dtype, device : precision (float32 or float64) and place of the kernel's entries; those of X
+    tolerance, max_iterations
+        When the iterative solvers stop.
+    rank
+        Columns of the preconditioner.
+    block
+        Rows of a block of K in products and predictions.
+    cache
+        Bytes of blocks that an iterative solver may keep between products; none by default.
+    dtype, device
+        Precision (float32 or float64) and place of the kernel's entries; those of X
         unless given. Iterates are always float64, and the preconditioner is factored in float64.
-    random_state : numpy generator that draws the preconditioner's columns.
-    show_progress : show a bar while an iterative solver runs.
+    random_state
+        Numpy generator that draws the preconditioner's columns.
+    show_progress
+        Show a bar while an iterative solver runs.
 
     Attributes
     ----------
-    alpha_ : (n,) coefficients.
-    residual_ : $\|y - (K + \lambda I)\alpha\|/\|y\|$, recomputed in float64 after an iterative run.
-    solution_ : the `featlearn.linalg.Solution` of an iterative run.
+    alpha_
+        (n,) coefficients.
+    residual_
+        $\|y - (K + \lambda I)\alpha\|/\|y\|$, recomputed in float64 after an iterative run.
+    solution_
+        The `featlearn.linalg.Solution` of an iterative run.
     """
 
     def __init__(

@@ -56,9 +56,12 @@ class SpectralPath:
 
     Parameters
     ----------
-    K : (n, n) symmetric positive semi-definite.
-    y : (n,) labels.
-    rank_tolerance : relative size under which an eigenvalue is zero; $n \cdot \mathrm{eps}$ by default.
+    K
+        (n, n) symmetric positive semi-definite.
+    y
+        (n,) labels.
+    rank_tolerance
+        Relative size under which an eigenvalue is zero; $n \cdot \mathrm{eps}$ by default.
     """
 
     def __init__(self, K: Any, y: Any, rank_tolerance: float | None = None) -> None:
@@ -240,9 +243,12 @@ def nystrom_preconditioner(columns: Any, pivots: Any, ridge: float) -> MatVec:
 
     Parameters
     ----------
-    columns : (n, m) the columns $K_{nm}$.
-    pivots : (m,) row numbers of the m columns, so that `columns[pivots]` is $K_{mm}$.
-    ridge : $\lambda > 0$.
+    columns
+        (n, m) the columns $K_{nm}$.
+    pivots
+        (m,) row numbers of the m columns, so that `columns[pivots]` is $K_{mm}$.
+    ridge
+        $\lambda > 0$.
     """
     columns = validate.as_tensor(columns, "columns", 2)
     pivots = torch.as_tensor(pivots, device=columns.device)

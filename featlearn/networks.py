@@ -24,12 +24,18 @@ class TwoLayerEnsemble:
 
     Parameters
     ----------
-    width : hidden units.
-    steps : steps of Adam.
-    learning_rate : its first step.
-    weight_decay : decoupled decay of W and a.
-    random_state : numpy generator of the initial weights.
-    show_progress : show a bar while training.
+    width
+        Hidden units.
+    steps
+        Steps of Adam.
+    learning_rate
+        Its first step.
+    weight_decay
+        Decoupled decay of W and a.
+    random_state
+        Numpy generator of the initial weights.
+    show_progress
+        Show a bar while training.
     """
 
     def __init__(

@@ -46,10 +46,14 @@ def ridge_energies(
 
     Parameters
     ----------
-    g : function of one real variable.
-    d : dimension, at least 3.
-    degrees : the degrees k to compute.
-    kinks : points of $[-1, 1]$ in $\tau$ where g is not smooth, for the quadrature.
+    g
+        Function of one real variable.
+    d
+        Dimension, at least 3.
+    degrees
+        The degrees k to compute.
+    kinks
+        Points of $[-1, 1]$ in $\tau$ where g is not smooth, for the quadrature.
     """
     d = validate.integer(d, "d", at_least=3)
     alpha = (d - 2) / 2
