@@ -7,6 +7,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+import yaml
+from sphinx.util.matching import Matcher
 
 from featlearn import claims
 from featlearn.book import notebooks
@@ -133,3 +135,16 @@ def test_pages_are_light():
         html = SITE / notebook.relative_to(notebooks.ROOT).with_suffix(".html")
         images = [html.parent / unquote(i["src"]) for i in page(html).images]
         assert html.stat().st_size + sum(i.stat().st_size for i in images) < 2e6, html.name
+
+
+def test_what_tests_leave_behind_is_no_page():
+    """Caches hold Markdown files of their own; the next build must not take them for pages."""
+    config = yaml.safe_load((notebooks.ROOT / "_config.yml").read_text(encoding="utf-8"))
+    excluded = Matcher(config["exclude_patterns"])
+    for path in (
+        ".pytest_cache/README.md",
+        ".hypothesis/a/b.md",
+        ".venv/lib/x/README.md",
+        "featlearn.egg-info/a.txt",
+    ):
+        assert excluded(path), path
