@@ -11,13 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-NATIVE = {"f": np.float64, "i": np.float64, "u": np.float64, "b": np.float64, "c": np.complex128}
-
 
 def as_tensor(value: Any, name: str, ndim: int | tuple[int, ...] | None = None) -> Tensor:
     """`value` as a finite, non-empty floating-point tensor; integers become float64.
 
-    Tensors and numpy arrays of floating type keep their dtype and device.
+    Tensors of floating type keep their dtype and device, float32 arrays their precision.
     """
     if isinstance(value, Tensor):
         tensor = value
@@ -30,9 +28,9 @@ def as_tensor(value: Any, name: str, ndim: int | tuple[int, ...] | None = None) 
             ) from error
         if array.dtype.kind not in "fiubc":
             raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}")
-        tensor = torch.as_tensor(
-            array if array.dtype in (np.float32, np.complex128) else array.astype(NATIVE[array.dtype.kind])
-        )
+        if array.dtype.kind != "c":
+            array = array.astype(np.float32 if array.dtype == np.float32 else np.float64)
+        tensor = torch.as_tensor(array)
     if tensor.is_complex():
         raise TypeError(f"{name} must be real, got dtype {tensor.dtype}")
     if not tensor.is_floating_point():
