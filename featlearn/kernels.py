@@ -24,7 +24,7 @@ from featlearn.seeding import stream
 Kernel = Callable[..., Tensor]
 
 
-class _Kernel(ABC):
+class KernelFunction(ABC):
     """Shapes and checks that all kernels share; subclasses give the matrix for two matrices."""
 
     @abstractmethod
@@ -45,7 +45,7 @@ class _Kernel(ABC):
 
 
 @dataclass(frozen=True)
-class Polynomial(_Kernel):
+class Polynomial(KernelFunction):
     r"""$k(x, y) = (\langle x, y\rangle + c)^p$ with degree $p$ and constant $c \ge 0$."""
 
     degree: int = 2
@@ -83,7 +83,7 @@ def squared_distances(X: Any, Y: Any = None) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Gaussian(_Kernel):
+class Gaussian(KernelFunction):
     r"""$k(x, y) = \exp\bigl(-\|x - y\|^2 / (2\sigma^2)\bigr)$ with bandwidth $\sigma$."""
 
     bandwidth: float = 1.0
@@ -98,7 +98,7 @@ class Gaussian(_Kernel):
 
 
 @dataclass(frozen=True)
-class Matern(_Kernel):
+class Matern(KernelFunction):
     r"""Matérn kernel of smoothness $\nu \in \{1/2, 3/2, 5/2\}$ in $r = \|x - y\|/\sigma$.
 
     $e^{-r}$; $(1 + \sqrt3 r)e^{-\sqrt3 r}$; $(1 + \sqrt5 r + 5r^2/3)e^{-\sqrt5 r}$. In one dimension

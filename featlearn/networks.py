@@ -1,24 +1,173 @@
-r"""Two-layer ReLU networks, trained as one batched computation."""
+r"""Fully connected networks: one definition, and training of whole ensembles as one batched computation.
+
+The parameters are a dictionary of tensors, ``{"W1": ..., "b1": ..., "W2": ...}``, and the network is a function
+of them. So `torch.func` can differentiate it, and an ensemble is nothing but tensors with one more axis.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from featlearn import validate
+from featlearn import activations, validate
 from featlearn.notebook import progress
 from featlearn.seeding import stream
+
+Parameters = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Network:
+    r"""$f^1(x) = \frac{\sigma_w}{\sqrt d}W^1x + \sigma_bb^1$, then $f^l(x) = \frac{\sigma_w}{\sqrt{n_{l-1}}}W^l\varphi(f^{l-1}(x)) + \sigma_bb^l$; the output is $f^L$.
+
+    In NTK parametrisation all entries of $W^l \in \mathbb{R}^{n_l\times n_{l-1}}$ and $b^l$ start as $N(0, 1)$ and the factors stand in
+    the network. In the standard one, $f^l = W^l\varphi(f^{l-1}) + b^l$, the factors are in the initial entries. Both have the
+    same law at initialisation; gradient descent treats them differently. With $\sigma_b = 0$ there are no biases.
+
+    Parameters
+    ----------
+    widths
+        $(d, n_1, \dots, n_L)$: the input, the hidden layers, the output.
+    activation
+        "relu", "erf", "tanh" or a function of tensors, $\varphi$.
+    sigma_w, sigma_b
+        Scales of weights and biases.
+    parametrisation
+        "ntk" or "standard".
+    """
+
+    widths: Sequence[int]
+    activation: str | Callable[[Tensor], Tensor] = "relu"
+    sigma_w: float = 1.0
+    sigma_b: float = 0.0
+    parametrisation: str = "ntk"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.widths, str) or len(self.widths) < 2:
+            raise ValueError(f"widths must list the input, the layers and the output, got {self.widths!r}")
+        object.__setattr__(self, "widths", tuple(validate.integer(w, "widths") for w in self.widths))
+        object.__setattr__(self, "activation", activations.get(self.activation))
+        validate.real(self.sigma_w, "sigma_w", above=0)
+        validate.real(self.sigma_b, "sigma_b", at_least=0)
+        validate.one_of(self.parametrisation, "parametrisation", ("ntk", "standard"))
+
+    @property
+    def depth(self) -> int:
+        """The number of layers $L$, each with its own weights."""
+        return len(self.widths) - 1
+
+    def initialise(
+        self,
+        rng: np.random.Generator,
+        members: int | None = None,
+        *,
+        dtype: torch.dtype = torch.float64,
+        device: str = "cpu",
+    ) -> Parameters:
+        """Random parameters; with `members` = B each tensor has a first axis of length B, one network each."""
+        validate.generator(rng, "rng")
+        batch = () if members is None else (validate.integer(members, "members"),)
+        standard = self.parametrisation == "standard"
+        theta = {}
+        for layer, (fan_in, fan_out) in enumerate(zip(self.widths, self.widths[1:], strict=False), start=1):
+            scale = self.sigma_w / math.sqrt(fan_in) if standard else 1.0
+            theta[f"W{layer}"] = scale * rng.standard_normal((*batch, fan_out, fan_in))
+            if self.sigma_b > 0:
+                scale = self.sigma_b if standard else 1.0
+                theta[f"b{layer}"] = scale * rng.standard_normal((*batch, fan_out))
+        return {name: torch.as_tensor(value).to(device, dtype) for name, value in theta.items()}
+
+    def layers(self, theta: Parameters, X: Tensor) -> list[Tensor]:
+        r"""The pre-activations $f^1, \dots, f^L$ at X, each of shape (n, n_l), or (B, n, n_l) for B members.
+
+        X has shape (n, d), shared by all members, or (B, n, d).
+        """
+        found: list[Tensor] = []
+        h = X
+        for layer, fan_in in enumerate(self.widths[:-1], start=1):
+            W, b = theta[f"W{layer}"].mT, theta.get(f"b{layer}")
+            alpha, beta = self.sigma_w / math.sqrt(fan_in), self.sigma_b
+            if self.parametrisation == "standard":
+                alpha, beta = 1.0, 1.0
+            if W.ndim == 3 and h.ndim == 2:
+                h = h.expand(len(W), *h.shape)
+            if b is None:
+                found.append(alpha * (h @ W))
+            elif W.ndim == 3:
+                found.append(torch.baddbmm(b.unsqueeze(-2), h, W, alpha=alpha, beta=beta))
+            else:
+                found.append(torch.addmm(b, h, W, alpha=alpha, beta=beta))
+            h = self.activation(found[-1])
+        return found
+
+    def __call__(self, theta: Parameters, X: Any) -> Tensor:
+        r"""The output $f^L$ at X, shape (n, n_L) or (B, n, n_L), without its last axis where $n_L = 1$."""
+        X = validate.as_tensor(X, "X", (2, 3))
+        if X.shape[-1] != self.widths[0]:
+            raise ValueError(f"X must have {self.widths[0]} columns, got {X.shape[-1]}")
+        output = self.layers(theta, X.to(theta["W1"]))[-1]
+        return output[..., 0] if self.widths[-1] == 1 else output
+
+
+def descent(
+    network: Callable[[Parameters, Tensor], Tensor],
+    theta: Parameters,
+    X: Any,
+    y: Any,
+    *,
+    step: float,
+    steps: int,
+    scale: float = 1.0,
+) -> Iterator[Parameters]:
+    r"""Gradient descent on $\frac12\sum_i(\alpha f(x_i, \theta) - y_i)^2$ with step $\eta/\alpha^2$: yields $\theta_0, \theta_1, \dots$
+
+    With a first axis of members in `theta` the losses are summed. No member sees another's gradient, so this trains
+    all of them, in one batched computation. The step is divided by $\alpha^2$ so that time means the same for
+    every scale $\alpha$ of the output (Chizat, Oyallon and Bach 2019); $\alpha = 1$ is the plain network.
+
+    Parameters
+    ----------
+    network
+        Any function of parameters and inputs, such as a `Network`.
+    theta
+        Where to start.
+    X, y
+        (n, d) inputs and their labels, of the shape that the network returns or shared by all members.
+    step, steps
+        $\eta$ and the number of steps; `steps` + 1 dictionaries come out.
+    scale
+        $\alpha$.
+    """
+    step, steps = validate.real(step, "step", above=0), validate.integer(steps, "steps", at_least=0)
+    scale = validate.real(scale, "scale", above=0)
+    theta = {name: value.detach() for name, value in theta.items()}
+    first = next(iter(theta.values()))
+    X, y = validate.as_tensor(X, "X", (2, 3)).to(first), validate.as_tensor(y, "y").to(first)
+    yield theta
+    for _ in range(steps):
+        leaves = {name: value.requires_grad_() for name, value in theta.items()}
+        loss = (scale * network(leaves, X) - y).square().sum() / 2
+        gradients = torch.autograd.grad(loss, list(leaves.values()))
+        if not torch.isfinite(loss):
+            raise ValueError(f"training diverges with step={step:g}: take a smaller one")
+        theta = {
+            name: torch.sub(value.detach(), g, alpha=step / scale**2)
+            for (name, value), g in zip(leaves.items(), gradients, strict=True)
+        }
+        yield theta
 
 
 class TwoLayerEnsemble:
     r"""B independent networks $f_b(x) = a_b^\top \mathrm{ReLU}(W_b x + c_b) + e_b$, both layers trained.
 
-    Full-batch Adam on the mean squared error, with a step that falls to zero like a cosine and decay
-    of the weights $W, a$. All B networks take each step together: one batched product, no loop.
+    A `Network` of two layers in standard parametrisation. Full-batch Adam on the mean squared error, with a step
+    that falls to zero like a cosine and decay of the weights $W, a$. All B networks take each step together.
 
     Initialisation: $w_j \sim N(0, I/d)$, $c_j \sim N(0, 1)$, $a_j \sim N(0, 1/\text{width})$, $e = 0$.
 
@@ -54,37 +203,26 @@ class TwoLayerEnsemble:
         self.random_state = None if random_state is None else validate.generator(random_state, "random_state")
         self.show_progress = show_progress
 
-    def _initialise(self, batch: int, d: int, like: Tensor) -> None:
-        rng = stream("networks/two-layer") if self.random_state is None else self.random_state
-
-        def normal(*shape: int, scale: float = 1.0) -> Tensor:
-            return torch.as_tensor(scale * rng.standard_normal(shape)).to(like).requires_grad_()
-
-        self.W = normal(batch, d, self.width, scale=1 / math.sqrt(d))
-        self.c = normal(batch, 1, self.width)
-        self.a = normal(batch, self.width, 1, scale=1 / math.sqrt(self.width))
-        self.e = torch.zeros(batch, 1, 1).to(like).requires_grad_()
-
-    def _forward(self, X: Tensor) -> Tensor:
-        hidden = torch.baddbmm(self.c, X, self.W).relu()
-        return torch.baddbmm(self.e, hidden, self.a)[..., 0]
-
     def fit(self, X: Any, y: Any) -> TwoLayerEnsemble:
         """Train on X of shape (B, n, d) and y of shape (B, n); the dtype of X is the precision."""
         X, y = validate.as_tensor(X, "X", 3), validate.as_tensor(y, "y", 2)
         if y.shape != X.shape[:2]:
             raise ValueError(f"y must have shape {tuple(X.shape[:2])} to go with X, got {tuple(y.shape)}")
         y = y.to(X)
-        self._initialise(X.shape[0], X.shape[2], X)
+        self.network = Network((X.shape[2], self.width, 1), sigma_b=1.0, parametrisation="standard")
+        rng = stream("networks/two-layer") if self.random_state is None else self.random_state
+        theta = self.network.initialise(rng, len(X), dtype=X.dtype, device=X.device)
+        theta["b2"].zero_()
+        self.theta = {name: value.requires_grad_() for name, value in theta.items()}
         groups = [
-            {"params": [self.W, self.a], "weight_decay": self.weight_decay},
-            {"params": [self.c, self.e], "weight_decay": 0.0},
+            {"params": [theta["W1"], theta["W2"]], "weight_decay": self.weight_decay},
+            {"params": [theta["b1"], theta["b2"]], "weight_decay": 0.0},
         ]
         optimiser = torch.optim.AdamW(groups, lr=self.learning_rate)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.steps)
         for _ in progress(range(self.steps), "training", show=self.show_progress):
             optimiser.zero_grad()
-            (self._forward(X) - y).square().mean(dim=1).sum().backward()
+            (self.network(self.theta, X) - y).square().mean(dim=1).sum().backward()
             optimiser.step()
             schedule.step()
         return self
@@ -92,12 +230,9 @@ class TwoLayerEnsemble:
     @torch.no_grad()
     def predict(self, X: Any) -> Tensor:
         """The (B, m) outputs for X of shape (B, m, d), or (m, d) shared by all networks."""
-        if not hasattr(self, "W"):
+        if not hasattr(self, "theta"):
             raise ValueError("call fit before predict")
-        X = validate.as_tensor(X, "X", (2, 3)).to(self.W)
-        if X.ndim == 2:
-            X = X.expand(len(self.W), *X.shape)
-        if X.shape[0] != self.W.shape[0] or X.shape[2] != self.W.shape[1]:
-            wanted = f"({self.W.shape[0]}, m, {self.W.shape[1]})"
-            raise ValueError(f"X must have shape {wanted}, got {tuple(X.shape)}")
-        return self._forward(X)
+        X = validate.as_tensor(X, "X", (2, 3))
+        if X.ndim == 3 and len(X) != len(self.theta["W1"]):
+            raise ValueError(f"X must have {len(self.theta['W1'])} batches, one a network, got {len(X)}")
+        return self.network(self.theta, X)

@@ -1,28 +1,16 @@
 """What chapter 1 writes out by hand is what the package computes."""
 
-import ast
-
 import numpy as np
 import pytest
 import torch
+from conftest import functions
 
 from featlearn import kernels, linalg
-from featlearn.book import notebooks
 
 
 @pytest.fixture(scope="module")
 def chapter():
-    """The functions that the chapter defines, by name."""
-    notebook = notebooks.load(notebooks.CHAPTERS / "01_kernels.ipynb")
-    tree = ast.parse("\n".join(notebooks.python(cell.source) for cell in notebooks.code(notebook)))
-    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    for function in tree.body:
-        function.args.defaults = [
-            d for d in function.args.defaults if isinstance(d, (ast.Constant, ast.Tuple))
-        ]
-    names = {"np": np, "torch": torch, "kernels": kernels, "linalg": linalg}
-    exec(compile(ast.unparse(tree), "01_kernels", "exec"), names)
-    return names
+    return functions("01_kernels", np=np, torch=torch, kernels=kernels, linalg=linalg)
 
 
 @pytest.fixture

@@ -1,0 +1,91 @@
+r"""Chapter 2: random features $\varphi(w_i\cdot x + b_i)$ and the model $f(x, \theta) = \theta^\top\phi(x)/\sqrt p$."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from featlearn import activations, kernels, validate
+
+
+@dataclass(frozen=True)
+class RandomFeatures:
+    r"""$\phi(x) = \bigl(\varphi(w_i\cdot x + b_i)\bigr)_{i=1}^p$ with weights `W` (p, d), phases `b` (p,) and `activation` $\varphi$."""
+
+    W: Tensor
+    b: Tensor
+    activation: Callable[[Tensor], Tensor]
+
+    def __call__(self, X: Any) -> Tensor:
+        """The (n, p) features of X, whose shape is (n, d)."""
+        X = validate.as_tensor(X, "X", 2)
+        if X.shape[1] != self.W.shape[1]:
+            raise ValueError(f"X must have {self.W.shape[1]} columns, got {X.shape[1]}")
+        return self.activation(X @ self.W.T.to(X) + self.b.to(X))
+
+    def kernel(self, X: Any, Y: Any = None) -> Tensor:
+        r"""$\hat K_p(x, x') = \frac1p\phi(x)^\top\phi(x')$ as an (n, m) matrix: a kernel callable."""
+        Phi = self(X)
+        return Phi @ (Phi if Y is None else self(Y).to(Phi)).T / len(self.W)
+
+
+def _normal(p: int, d: int, rng: np.random.Generator) -> Tensor:
+    shape = (validate.integer(p, "p"), validate.integer(d, "d"))
+    return torch.as_tensor(validate.generator(rng, "rng").standard_normal(shape))
+
+
+def fourier_features(p: int, d: int, rng: np.random.Generator, bandwidth: float = 1.0) -> RandomFeatures:
+    r"""p features $\sqrt2\cos(w\cdot x + b)$, $w \sim N(0, I/\sigma^2)$, $b$ uniform on $[0, 2\pi]$ (Rahimi and Recht 2007).
+
+    Their kernel converges to $\exp(-\|x - x'\|^2/(2\sigma^2))$, which is `kernels.Gaussian(bandwidth)`.
+    """
+    bandwidth = validate.real(bandwidth, "bandwidth", above=0)
+    W = _normal(p, d, rng) / bandwidth
+    b = torch.as_tensor(rng.uniform(0, 2 * math.pi, p))
+    return RandomFeatures(W, b, lambda z: math.sqrt(2) * torch.cos(z))
+
+
+def relu_features(p: int, d: int, rng: np.random.Generator) -> RandomFeatures:
+    r"""p features $\sqrt2\max(w\cdot x, 0)$, $w \sim N(0, I)$. Their kernel converges to that of `ArcCosine`."""
+    W = _normal(p, d, rng)
+    return RandomFeatures(W, torch.zeros(p, dtype=W.dtype), lambda z: math.sqrt(2) * torch.relu(z))
+
+
+@dataclass(frozen=True)
+class ArcCosine(kernels.KernelFunction):
+    r"""$k(x, x') = \frac1\pi\|x\|\|x'\|\,\bigl(\sin\theta + (\pi - \theta)\cos\theta\bigr)$, $\theta$ the angle between $x$ and $x'$.
+
+    The limit of ReLU features (Cho and Saul 2009); $k(x, x) = \|x\|^2$.
+    """
+
+    def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
+        """The (n, m) matrix of the kernel."""
+        x2, y2 = X.square().sum(dim=1), Y.square().sum(dim=1)
+        K = 2 * activations.get("relu").dual(x2[:, None], X @ Y.T, y2)
+        return torch.where(torch.eye(len(K), dtype=torch.bool, device=K.device), x2, K) if same else K
+
+
+def train(Phi: Any, y: Any, theta: Any, *, step: float, steps: int) -> Tensor:
+    r"""Gradient descent on $\frac12\|\Phi\theta/\sqrt p - y\|^2$ from each row of `theta`: (B, p) in, (B, p) out.
+
+    All B members of the ensemble take each step together.
+    """
+    Phi, y, theta = (
+        validate.as_tensor(Phi, "Phi", 2),
+        validate.as_tensor(y, "y", 1),
+        validate.as_tensor(theta, "theta", 2),
+    )
+    validate.same_length(Phi, "Phi", y, "y")
+    if theta.shape[1] != Phi.shape[1]:
+        raise ValueError(f"theta must have {Phi.shape[1]} columns, one a feature, got {theta.shape[1]}")
+    step, steps = validate.real(step, "step", above=0), validate.integer(steps, "steps", at_least=0)
+    features = Phi / math.sqrt(Phi.shape[1])
+    for _ in range(steps):
+        theta = torch.addmm(theta, theta @ features.T - y.to(features), features, alpha=-step)
+    return theta

@@ -1,0 +1,138 @@
+"""Hermite polynomials and duals of activations against quadrature, closed forms and finite differences."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.polynomial.hermite_e import hermeval
+from scipy import integrate, special
+
+from featlearn import activations, hermite
+from featlearn.activations import Activation
+
+
+def leaky(z):
+    return torch.where(z > 0, z, 0.1 * z)
+
+
+def covariances(seed, n=40):
+    """Random variances and covariances of n Gaussian pairs."""
+    rng = np.random.default_rng(seed)
+    A = torch.as_tensor(rng.standard_normal((n, 2, 2)))
+    S = A @ A.mT
+    return S[:, 0, 0], S[:, 0, 1], S[:, 1, 1]
+
+
+def test_polynomials_are_orthonormal_and_those_of_numpy():
+    z, w = hermite.rule()
+    H = hermite.polynomials(z, 20)
+    torch.testing.assert_close((H * w) @ H.T, torch.eye(21, dtype=torch.float64), atol=1e-11, rtol=0)
+    for k in (0, 1, 2, 7):
+        theirs = hermeval(z.numpy(), [0] * k + [1]) / np.sqrt(special.factorial(k))
+        np.testing.assert_allclose(H[k], theirs, rtol=1e-9, atol=1e-9)
+    assert hermite.polynomials(z, 0).shape == (1, len(z))
+
+
+def test_mehler():
+    """E[h_j(z) h_k(z')] = δ ρ^k, by the rule in two variables."""
+    z, w = hermite.rule()
+    rho, H = 0.6, hermite.polynomials(z, 6)
+    shifted = hermite.polynomials(rho * z[:, None] + (1 - rho**2) ** 0.5 * z, 6)
+    table = torch.einsum("ji,kiu,i,u->jk", H, shifted, w, w)
+    torch.testing.assert_close(table, torch.diag(rho ** torch.arange(7).double()), atol=1e-10, rtol=0)
+
+
+def test_coefficients_of_relu():
+    """c₀ = 1/√2π, c₁ = 1/2, c₂ = 1/(2√π), c₃ = 0 for the normalised polynomials."""
+    a = hermite.coefficients(torch.relu, 3)
+    wanted = [1 / np.sqrt(2 * np.pi), 0.5, 1 / (2 * np.sqrt(np.pi)), 0]
+    np.testing.assert_allclose(a, wanted, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["relu", "erf"])
+def test_closed_forms_against_adaptive_quadrature(name):
+    phi = {"relu": lambda z: max(z, 0.0), "erf": special.erf}[name]
+    for q_x, rho, q_y in ((1.0, 0.3, 2.0), (0.5, -0.8, 0.1), (3.0, 0.0, 1.0)):
+        q_xy = rho * np.sqrt(q_x * q_y)
+
+        def inner(u, q_x=q_x, q_xy=q_xy, q_y=q_y):
+            mean, sd = q_xy / np.sqrt(q_x) * u, np.sqrt(q_y - q_xy**2 / q_x)
+            value = integrate.quad(
+                lambda v: phi(mean + sd * v) * np.exp(-v * v / 2), -9, 9, points=[np.clip(-mean / sd, -9, 9)]
+            )[0]
+            return value * phi(np.sqrt(q_x) * u) * np.exp(-u * u / 2) / (2 * np.pi)
+
+        wanted = integrate.quad(inner, -9, 0)[0] + integrate.quad(inner, 0, 9)[0]
+        got = activations.get(name).dual(*(torch.tensor(q, dtype=torch.float64) for q in (q_x, q_xy, q_y)))
+        assert got.item() == pytest.approx(wanted, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["relu", "erf"])
+def test_series_equals_closed_form(name):
+    q_x, q_xy, q_y = covariances(0)
+    apart = (q_xy / (q_x * q_y).sqrt()).abs() < 0.9
+    series, exact = Activation(name, getattr(torch, name)), activations.get(name)
+    for q in zip(q_x[apart], q_xy[apart], q_y[apart], strict=True):
+        assert series.dual(*q).item() == pytest.approx(exact.dual(*q).item(), rel=1e-7, abs=1e-9)
+    # the rule for one variable carries the diagonal
+    torch.testing.assert_close(series.second_moment(q_x), exact.second_moment(q_x), rtol=1e-10, atol=0)
+
+
+def test_sine_has_a_closed_form_of_its_own():
+    q_x, q_xy, q_y = (q / 4 for q in covariances(1))
+    got = activations.get(torch.sin).dual(q_x, q_xy, q_y)
+    torch.testing.assert_close(got, torch.exp(-(q_x + q_y) / 2) * torch.sinh(q_xy), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh", leaky])
+def test_dual_is_symmetric_and_broadcasts(activation):
+    phi = activations.get(activation)
+    q_x, q_xy, q_y = covariances(2, 6)
+    torch.testing.assert_close(phi.dual(q_x, q_xy, q_y), phi.dual(q_y, q_xy, q_x), rtol=1e-12, atol=1e-14)
+    X = torch.as_tensor(np.random.default_rng(0).standard_normal((5, 3)))
+    q = (X**2).sum(dim=1)
+    matrix = phi.dual(q[:, None], X @ X.T, q)
+    assert matrix.shape == (5, 5)
+    assert matrix[1, 3].item() == pytest.approx(phi.dual(q[1], X[1] @ X[3], q[3]).item(), rel=1e-10)
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh", torch.sin])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_degenerate_pairs_are_finite_with_gradients(activation, dtype):
+    """Equal, opposite and zero inputs, and rounding that pushes the correlation past 1."""
+    q_x = torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0, 1e-30, 3.0], dtype=dtype, requires_grad=True)
+    q_xy = torch.tensor([1.0, -1.0, 0.0, 0.0, 1.0 + 2e-7, 1e-30, 3.0], dtype=dtype, requires_grad=True)
+    q_y = torch.tensor([1.0, 1.0, 1.0, 0.0, 1.0, 1e-30, 3.0], dtype=dtype, requires_grad=True)
+    value = activations.get(activation).dual(q_x, q_xy, q_y)
+    assert value.dtype == dtype
+    gradients = torch.autograd.grad(value.sum(), (q_x, q_xy, q_y))
+    assert all(torch.isfinite(part).all() for part in (value, *gradients))
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh", torch.sin])
+def test_price(activation):
+    """∂dual/∂q_xy = E[φ'(u)φ'(v)] also at equal inputs, where it is E[φ'(u)²]."""
+    phi, (z, w) = activations.get(activation), hermite.rule()
+    q = torch.tensor(1.3, dtype=torch.float64)
+    for sign in (1, -1):
+        q_xy = (sign * q).clone().requires_grad_()
+        got = torch.autograd.grad(phi.dual(q, q_xy, q), q_xy)[0]
+        u = (q.sqrt() * z).requires_grad_()
+        slope = torch.autograd.grad(phi(u).sum(), u)[0]
+        other = slope if sign > 0 else slope.flip(0)
+        assert got.item() == pytest.approx((w * slope * other).sum().item(), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: activations.get("swish"), ValueError, "activation must be one of 'relu'"),
+        (lambda: activations.get(3), TypeError, "activation must be a name or a function"),
+        (lambda: activations.get(lambda z: z.sum()), ValueError, "activation must map a tensor"),
+        (lambda: activations.get(lambda z: z.numpy()), ValueError, "activation must map a tensor"),
+        (lambda: hermite.polynomials([1.0], -1), ValueError, "degree must be at least 0"),
+        (lambda: hermite.polynomials([np.nan], 2), ValueError, "z must be finite"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_argument(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
