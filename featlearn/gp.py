@@ -68,8 +68,8 @@ class GaussianProcess:
         A = self.kernel(X).clone()
         A.diagonal().add_(self.noise)
         L, failed = torch.linalg.cholesky_ex(A)
-        smallest = L.diagonal().min() ** 2
-        if failed or smallest <= len(A) * torch.finfo(A.dtype).eps * A.diagonal().max():
+        lost = L.diagonal() ** 2 <= len(A) * torch.finfo(A.dtype).eps * A.diagonal()
+        if failed or lost.any():
             raise ValueError(
                 f"kernel(X) + noise * I is singular to working precision (noise={self.noise:g}): "
                 "use a larger noise, or after_training, which needs no inverse"
@@ -111,9 +111,10 @@ class GaussianProcess:
 
     def sample(self, X: Any, size: int, rng: np.random.Generator) -> Tensor:
         """`size` functions at the points X, shape (size, m)."""
-        size = validate.integer(size, "size")
-        R = root(self.covariance(X), scale=self.kernel(self._points(X)).diagonal().max())
-        z = torch.as_tensor(validate.generator(rng, "rng").standard_normal((size, R.shape[1]))).to(R)
+        size, rng = validate.integer(size, "size"), validate.generator(rng, "rng")
+        X = self._points(X)
+        R = root(self.covariance(X), scale=max(self.kernel(block).diagonal().max() for block in X.split(256)))
+        z = torch.as_tensor(rng.standard_normal((size, R.shape[1]))).to(R)
         return self.mean(X) + z @ R.T
 
 
@@ -145,7 +146,9 @@ def after_training(
     X, y = validate.as_tensor(X, "X", 2), validate.as_tensor(y, "y", 1)
     validate.same_length(X, "X", y, "y")
     X_new = validate.as_tensor(X_new, "X_new", 2).to(X)
-    t = t if t == math.inf else validate.real(t, "t", at_least=0)
+    t = t if isinstance(t, float) and t == math.inf else validate.real(t, "t", at_least=0)
+    if X_new.shape[1] != X.shape[1]:
+        raise ValueError(f"X_new must have {X.shape[1]} columns, as X has, got {X_new.shape[1]}")
     initial = kernel if initial is None else initial
     s, U = torch.linalg.eigh(kernel(X))
     inside = s > len(X) * torch.finfo(s.dtype).eps * s[-1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,13 @@ def polynomials(z: Any, degree: int) -> Tensor:
     return torch.stack(h[: degree + 1])
 
 
+@cache
 def rule() -> tuple[Tensor, Tensor]:
     r"""Nodes and weights with $\mathbb{E}[g(z)] \approx \sum_i w_i\,g(z_i)$ for $z \sim N(0, 1)$, in float64.
 
-    Gauss–Legendre with 20 nodes on each unit interval of $[-16, 16]$, times the density. Exact to rounding
-    for smooth $g$, and for a kink at a whole number such as zero, where the one rule of Gauss and Hermite fails.
+    Gauss–Legendre with 20 nodes on each unit interval of $[-16, 16]$, times the density. Exact to
+    rounding for $g$ that are smooth on the scale of $1/20$, also with a kink at zero, where the rule of Gauss
+    and Hermite fails.
     """
     x, w = np.polynomial.legendre.leggauss(PER_PANEL)
     z = (np.arange(-REACH, REACH)[:, None] + (x + 1) / 2).ravel()
@@ -44,12 +47,17 @@ def rule() -> tuple[Tensor, Tensor]:
     return torch.as_tensor(z), torch.as_tensor(weights / weights.sum())
 
 
+@cache
+def _weighted(degree: int) -> tuple[Tensor, Tensor]:
+    z, weights = rule()
+    return z, weights * polynomials(z, degree)
+
+
 def coefficients(function: Callable[[Tensor], Tensor], degree: int, q: Any = 1.0) -> Tensor:
     r"""$a_k(q) = \mathbb{E}[\varphi(\sqrt q\,z)\,h_k(z)]$ for $k = 0, \dots$, `degree`, shape (degree + 1, \*q.shape).
 
     In float64 and differentiable in $q > 0$. `function` is $\varphi$, acting on a tensor entry by entry.
     """
-    q = validate.as_tensor(q, "q").to(torch.float64)
-    z, weights = (part.to(q.device) for part in rule())
-    values = function(q.sqrt()[..., None] * z)
-    return torch.einsum("...i,ki->k...", values, weights * polynomials(z, degree))
+    q, degree = validate.as_tensor(q, "q").to(torch.float64), validate.integer(degree, "degree", at_least=0)
+    z, weighted = (part.to(q.device) for part in _weighted(degree))
+    return torch.einsum("...i,ki->k...", function(q.sqrt()[..., None] * z), weighted)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ Parameters = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Network:
-    r"""$f^1(x) = \frac{\sigma_w}{\sqrt d}W^1x + \sigma_bb^1$, then $f^l(x) = \frac{\sigma_w}{\sqrt{n_{l-1}}}W^l\varphi(f^{l-1}(x)) + \sigma_bb^l$; the output is $f^L$.
+    r"""$f^l = \frac{\sigma_w}{\sqrt{n_{l-1}}}W^lh^{l-1} + \sigma_bb^l$ with $h^l = \varphi(f^l)$ and $h^0 = x$; the output is $f^L$.
 
     In NTK parametrisation all entries of $W^l \in \mathbb{R}^{n_l\times n_{l-1}}$ and $b^l$ start as $N(0, 1)$ and the factors stand in
     the network. In the standard one, $f^l = W^l\varphi(f^{l-1}) + b^l$, the factors are in the initial entries. Both have the
@@ -49,12 +50,12 @@ class Network:
     parametrisation: str = "ntk"
 
     def __post_init__(self) -> None:
-        if isinstance(self.widths, str) or len(self.widths) < 2:
+        if not isinstance(self.widths, Sequence) or isinstance(self.widths, str) or len(self.widths) < 2:
             raise ValueError(f"widths must list the input, the layers and the output, got {self.widths!r}")
         object.__setattr__(self, "widths", tuple(validate.integer(w, "widths") for w in self.widths))
         object.__setattr__(self, "activation", activations.get(self.activation))
-        validate.real(self.sigma_w, "sigma_w", above=0)
-        validate.real(self.sigma_b, "sigma_b", at_least=0)
+        object.__setattr__(self, "sigma_w", validate.real(self.sigma_w, "sigma_w", above=0))
+        object.__setattr__(self, "sigma_b", validate.real(self.sigma_b, "sigma_b", at_least=0))
         validate.one_of(self.parametrisation, "parametrisation", ("ntk", "standard"))
 
     @property
@@ -68,14 +69,15 @@ class Network:
         members: int | None = None,
         *,
         dtype: torch.dtype = torch.float64,
-        device: str = "cpu",
+        device: str | torch.device = "cpu",
     ) -> Parameters:
         """Random parameters; with `members` = B each tensor has a first axis of length B, one network each."""
         validate.generator(rng, "rng")
+        validate.one_of(dtype, "dtype", (torch.float32, torch.float64))
         batch = () if members is None else (validate.integer(members, "members"),)
         standard = self.parametrisation == "standard"
         theta = {}
-        for layer, (fan_in, fan_out) in enumerate(zip(self.widths, self.widths[1:], strict=False), start=1):
+        for layer, (fan_in, fan_out) in enumerate(pairwise(self.widths), start=1):
             scale = self.sigma_w / math.sqrt(fan_in) if standard else 1.0
             theta[f"W{layer}"] = scale * rng.standard_normal((*batch, fan_out, fan_in))
             if self.sigma_b > 0:
@@ -108,9 +110,19 @@ class Network:
 
     def __call__(self, theta: Parameters, X: Any) -> Tensor:
         r"""The output $f^L$ at X, shape (n, n_L) or (B, n, n_L), without its last axis where $n_L = 1$."""
-        X = validate.as_tensor(X, "X", (2, 3))
+        X = validate.as_tensor(X, "X", (2, 3), finite=False)
         if X.shape[-1] != self.widths[0]:
             raise ValueError(f"X must have {self.widths[0]} columns, got {X.shape[-1]}")
+        for layer, (fan_in, fan_out) in enumerate(pairwise(self.widths), start=1):
+            W = theta.get(f"W{layer}")
+            if not isinstance(W, Tensor) or W.shape[-2:] != (fan_out, fan_in):
+                got = tuple(W.shape) if isinstance(W, Tensor) else type(W).__name__
+                raise ValueError(
+                    f"theta['W{layer}'] must be a tensor ending in {(fan_out, fan_in)}, got {got}"
+                )
+        if X.ndim == 3 and theta["W1"].shape[:-2] != X.shape[:1]:
+            members = "one network" if theta["W1"].ndim == 2 else f"{len(theta['W1'])} members"
+            raise ValueError(f"X must have shape (n, d), or one batch a member: got {len(X)} for {members}")
         output = self.layers(theta, X.to(theta["W1"]))[-1]
         return output[..., 0] if self.widths[-1] == 1 else output
 
@@ -149,10 +161,16 @@ def descent(
     theta = {name: value.detach() for name, value in theta.items()}
     first = next(iter(theta.values()))
     X, y = validate.as_tensor(X, "X", (2, 3)).to(first), validate.as_tensor(y, "y").to(first)
+    with torch.no_grad():
+        output = network(theta, X).shape
+    shared = output[1:] if first.ndim == 3 else output
+    if y.shape not in (output, shared):
+        raise ValueError(f"y must have the shape of the output, {tuple(output)}, got {tuple(y.shape)}")
     yield theta
     for _ in range(steps):
-        leaves = {name: value.requires_grad_() for name, value in theta.items()}
-        loss = (scale * network(leaves, X) - y).square().sum() / 2
+        leaves = {name: value.detach().requires_grad_() for name, value in theta.items()}
+        with torch.enable_grad():
+            loss = (scale * network(leaves, X) - y).square().sum() / 2
         gradients = torch.autograd.grad(loss, list(leaves.values()))
         if not torch.isfinite(loss):
             raise ValueError(f"training diverges with step={step:g}: take a smaller one")

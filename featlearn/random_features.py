@@ -22,17 +22,20 @@ class RandomFeatures:
     b: Tensor
     activation: Callable[[Tensor], Tensor]
 
+    def _features(self, X: Any, name: str) -> Tensor:
+        X = validate.as_tensor(X, name, 2)
+        if X.shape[1] != self.W.shape[1]:
+            raise ValueError(f"{name} must have {self.W.shape[1]} columns, got {X.shape[1]}")
+        return self.activation(X @ self.W.T.to(X) + self.b.to(X))
+
     def __call__(self, X: Any) -> Tensor:
         """The (n, p) features of X, whose shape is (n, d)."""
-        X = validate.as_tensor(X, "X", 2)
-        if X.shape[1] != self.W.shape[1]:
-            raise ValueError(f"X must have {self.W.shape[1]} columns, got {X.shape[1]}")
-        return self.activation(X @ self.W.T.to(X) + self.b.to(X))
+        return self._features(X, "X")
 
     def kernel(self, X: Any, Y: Any = None) -> Tensor:
         r"""$\hat K_p(x, x') = \frac1p\phi(x)^\top\phi(x')$ as an (n, m) matrix: a kernel callable."""
         Phi = self(X)
-        return Phi @ (Phi if Y is None else self(Y).to(Phi)).T / len(self.W)
+        return Phi @ (Phi if Y is None else self._features(Y, "Y").to(Phi)).T / len(self.W)
 
 
 def _normal(p: int, d: int, rng: np.random.Generator) -> Tensor:
@@ -67,8 +70,7 @@ class ArcCosine(kernels.KernelFunction):
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel."""
         x2, y2 = X.square().sum(dim=1), Y.square().sum(dim=1)
-        K = 2 * activations.get("relu").dual(x2[:, None], X @ Y.T, y2)
-        return torch.where(torch.eye(len(K), dtype=torch.bool, device=K.device), x2, K) if same else K
+        return 2 * activations.get("relu").dual(x2[:, None], X @ Y.T, y2)
 
 
 def train(Phi: Any, y: Any, theta: Any, *, step: float, steps: int) -> Tensor:
@@ -85,7 +87,9 @@ def train(Phi: Any, y: Any, theta: Any, *, step: float, steps: int) -> Tensor:
     if theta.shape[1] != Phi.shape[1]:
         raise ValueError(f"theta must have {Phi.shape[1]} columns, one a feature, got {theta.shape[1]}")
     step, steps = validate.real(step, "step", above=0), validate.integer(steps, "steps", at_least=0)
-    features = Phi / math.sqrt(Phi.shape[1])
+    features, y, theta = Phi / math.sqrt(Phi.shape[1]), y.to(Phi), theta.to(Phi, copy=True)
     for _ in range(steps):
-        theta = torch.addmm(theta, theta @ features.T - y.to(features), features, alpha=-step)
+        theta = torch.addmm(theta, theta @ features.T - y, features, alpha=-step)
+    if not torch.isfinite(theta).all():
+        raise ValueError(f"training diverges with step={step:g}: it must be below 2 / lambda_max")
     return theta

@@ -12,10 +12,13 @@ import torch
 from torch import Tensor
 
 
-def as_tensor(value: Any, name: str, ndim: int | tuple[int, ...] | None = None) -> Tensor:
+def as_tensor(
+    value: Any, name: str, ndim: int | tuple[int, ...] | None = None, *, finite: bool = True
+) -> Tensor:
     """`value` as a finite, non-empty floating-point tensor; integers become float64.
 
-    Tensors of floating type keep their dtype and device, float32 arrays their precision.
+    Tensors of floating type keep their dtype and device, float32 arrays their precision. With `finite` off
+    no entry is looked at, which `torch.func.vmap` does not allow.
     """
     if isinstance(value, Tensor):
         tensor = value
@@ -41,7 +44,7 @@ def as_tensor(value: Any, name: str, ndim: int | tuple[int, ...] | None = None) 
         raise ValueError(f"{name} must be {wanted}, got shape {tuple(tensor.shape)}")
     if tensor.numel() == 0:
         raise ValueError(f"{name} must not be empty, got shape {tuple(tensor.shape)}")
-    if not torch.isfinite(tensor).all():
+    if finite and not torch.isfinite(tensor).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     return tensor
 

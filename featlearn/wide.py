@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import jacrev, jvp
+from torch.func import grad, jvp, vmap
 
 from featlearn import activations, kernels, validate
 from featlearn.networks import Network, Parameters
@@ -40,8 +40,8 @@ class NNGP(kernels.KernelFunction):
     def __post_init__(self) -> None:
         validate.integer(self.depth, "depth")
         object.__setattr__(self, "activation", activations.get(self.activation))
-        validate.real(self.sigma_w, "sigma_w", above=0)
-        validate.real(self.sigma_b, "sigma_b", at_least=0)
+        object.__setattr__(self, "sigma_w", validate.real(self.sigma_w, "sigma_w", above=0))
+        object.__setattr__(self, "sigma_b", validate.real(self.sigma_b, "sigma_b", at_least=0))
 
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel; for one set of points it is exactly symmetric."""
@@ -55,13 +55,12 @@ class NNGP(kernels.KernelFunction):
         for _ in range(self.depth - 1):
             q_xy = layer(self.activation.dual(q_x[:, None], q_xy, q_y))
             q_x, q_y = layer(self.activation.second_moment(q_x)), layer(self.activation.second_moment(q_y))
-        if not same:
-            return q_xy
-        diagonal = torch.eye(len(X), dtype=torch.bool, device=X.device)
-        return torch.where(diagonal, q_x, (q_xy + q_xy.T) / 2)
+        return (q_xy + q_xy.T) / 2 if same else q_xy
 
 
-def linearise(network: Network, theta0: Parameters) -> Callable[[Parameters, Tensor], Tensor]:
+def linearise(
+    network: Callable[[Parameters, Tensor], Tensor], theta0: Parameters
+) -> Callable[[Parameters, Tensor], Tensor]:
     r"""$f^{\mathrm{lin}}(x, \theta) = f(x, \theta_0) + \nabla_\theta f(x, \theta_0)\cdot(\theta - \theta_0)$, a function of $(\theta, X)$ like the network.
 
     One forward pass with directional derivatives (`torch.func.jvp`); no gradient is ever stored.
@@ -81,5 +80,8 @@ def tangent_features(network: Network, theta: Parameters, X: Any) -> Tensor:
     For one network (no axis of members) with one output.
     """
     X = validate.as_tensor(X, "X", 2)
-    jacobian = jacrev(lambda at: network(at, X))(theta)
-    return torch.cat([part.reshape(len(X), -1) for part in jacobian.values()], dim=1)
+    shape = network(theta, X[:1]).shape
+    if shape != (1,):
+        raise ValueError(f"network must be one network with one output, but f(x) has shape {tuple(shape)}")
+    gradient = vmap(grad(lambda at, x: network(at, x[None])[0]), in_dims=(None, 0))(theta, X)
+    return torch.cat([part.flatten(1) for part in gradient.values()], dim=1)

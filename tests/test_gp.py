@@ -127,6 +127,40 @@ def test_after_training_against_an_ode_with_another_prior(rank):
     np.testing.assert_allclose(covariance, M @ initial(everywhere).numpy() @ M.T, atol=1e-8)
 
 
+def test_after_training_to_the_end_with_a_singular_kernel():
+    """The pseudo-inverse takes the place of the inverse; rank 2, five points."""
+    X, y, X_new = problem(8, n=5, m=4)
+    kernel = kernels.Polynomial(1)
+    K, K_x = kernel(X), kernel(X_new, X)
+    pinv = torch.linalg.pinv(K, rcond=1e-10)
+    mean, covariance = gp.after_training(kernel, X, y, X_new)
+    torch.testing.assert_close(mean, K_x @ pinv @ torch.as_tensor(y), atol=1e-9, rtol=0)
+    torch.testing.assert_close(covariance, kernel(X_new) - K_x @ pinv @ K_x.T, atol=1e-9, rtol=0)
+
+
+def test_conditioning_is_judged_row_by_row():
+    """Rows of very different size are no reason to refuse."""
+    X, y, kernel = (
+        np.array([[1e4, 0.0], [2.0, 1.0], [1e-3, 1.0]]),
+        np.array([1.0, 2.0, 3.0]),
+        kernels.Polynomial(2),
+    )
+    got = gp.GaussianProcess(kernel, 1e-6).fit(X, y).mean([[1.0, 1.0]])
+    K, K_x = kernel(X).numpy(), kernel(np.array([[1.0, 1.0]]), X).numpy()
+    np.testing.assert_allclose(got, K_x @ np.linalg.solve(K + 1e-6 * np.eye(3), y), rtol=1e-6)
+
+
+def test_variance_is_not_negative_at_the_data():
+    X, y, _ = problem(9, n=30)
+    assert (gp.GaussianProcess(kernels.Matern(0.5), 1e-12).fit(X, y).variance(X) >= 0).all()
+
+
+def test_root_of_a_matrix_that_rounding_made_indefinite():
+    K = np.outer([1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+    K[0, 1] = K[1, 0] = 1 + 1e-12
+    assert torch.isfinite(gp.root(K)).all()
+
+
 def test_precision_follows_the_training_points():
     X, y, X_new = problem(7)
     process = gp.GaussianProcess(kernels.Gaussian(1.0), 0.1).fit(torch.as_tensor(X).float(), y)
@@ -145,6 +179,9 @@ def test_precision_follows_the_training_points():
         (lambda: gp.GaussianProcess(kernels.Gaussian()).sample(np.zeros((2, 1)), 0, np.random.default_rng()), ValueError, "size must be"),
         (lambda: gp.GaussianProcess(kernels.Gaussian()).sample(np.zeros((2, 1)), 1, 0), TypeError, "rng must be"),
         (lambda: gp.after_training(kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 1)), t=-1), ValueError, "t must be"),
+        (lambda: gp.after_training(kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 2))), ValueError, "X_new must have 1 columns"),
+        (lambda: gp.after_training(kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 1)), t=[1.0]), TypeError, "t must be"),
+        (lambda: gp.after_training(kernels.Gaussian(), np.zeros((2, 1)), np.zeros(3), np.zeros((1, 1))), ValueError, "X and y"),
         (lambda: gp.root(np.zeros((2, 3))), ValueError, "K must be square"),
     ],
 )  # fmt: skip

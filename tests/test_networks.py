@@ -87,13 +87,21 @@ def test_shared_points_and_dtype():
         (lambda: TwoLayerEnsemble(3).predict(np.zeros((4, 2))), ValueError, "call fit before predict"),
         (lambda: TwoLayerEnsemble(3, steps=1).fit(np.zeros((2, 4, 2)), np.zeros((2, 4))).predict(np.zeros((3, 4, 2))), ValueError, "X must have 2 batches"),
         (lambda: Network((3,)), ValueError, "widths must list"),
+        (lambda: Network(5), ValueError, "widths must list"),
         (lambda: Network((3, 0, 1)), ValueError, "widths must be at least 1"),
         (lambda: Network((3, 1), "swish"), ValueError, "activation must be one of"),
         (lambda: Network((3, 1), sigma_w=0), ValueError, "sigma_w must be greater than 0"),
         (lambda: Network((3, 1), parametrisation="mup"), ValueError, "parametrisation must be one of"),
         (lambda: Network((3, 1)).initialise(0), TypeError, "rng must be a numpy Generator"),
+        (lambda: Network((3, 1)).initialise(np.random.default_rng(), dtype=torch.int64), ValueError, "dtype must be one of"),
+        (lambda: Network((3, 2, 1))(Network((3, 4, 1)).initialise(np.random.default_rng()), np.zeros((2, 3))), ValueError, r"theta\['W1'\] must be a tensor ending in \(2, 3\)"),
+        (lambda: Network((3, 1))({}, np.zeros((2, 3))), ValueError, r"theta\['W1'\] must be a tensor"),
+        (lambda: list(descent(Network((2, 3)), Network((2, 3)).initialise(np.random.default_rng()), np.zeros((4, 2)), np.zeros(3), step=1, steps=1)), ValueError, "y must have the shape"),
         (lambda: Network((3, 1))(Network((3, 1)).initialise(np.random.default_rng()), np.zeros((2, 4))), ValueError, "X must have 3 columns"),
         (lambda: list(descent(Network((2, 1)), Network((2, 1)).initialise(np.random.default_rng()), np.zeros((2, 2)), np.zeros(2), step=0, steps=1)), ValueError, "step must be greater"),
+        (lambda: list(descent(Network((2, 1)), Network((2, 1)).initialise(np.random.default_rng()), np.zeros((3, 2)), np.zeros((3, 1)), step=1, steps=1)), ValueError, r"y must have the shape of the output, \(3,\)"),
+        (lambda: Network((2, 1))(Network((2, 1)).initialise(np.random.default_rng(), 4), np.zeros((3, 5, 2))), ValueError, "got 3 for 4 members"),
+        (lambda: Network((2, 1))(Network((2, 1)).initialise(np.random.default_rng()), np.zeros((3, 5, 2))), ValueError, "got 3 for one network"),
         (lambda: list(descent(Network((1, 1)), Network((1, 1)).initialise(np.random.default_rng()), [[1e3]], [1.0], step=10, steps=200)), ValueError, "training diverges with step=10"),
     ],
 )  # fmt: skip
@@ -162,7 +170,33 @@ def test_descent_leaves_its_start_alone():
     for name in theta:
         assert torch.equal(theta[name], before[name])
         assert not theta[name].requires_grad
+        assert not any(state[name].requires_grad for state in trajectory)
         assert not torch.equal(trajectory[1][name], trajectory[2][name])
+    with torch.no_grad():
+        *_, end = descent(net, theta, X, y, step=0.1, steps=3)
+    assert torch.equal(end["W1"], trajectory[-1]["W1"])
+
+
+def test_descent_takes_its_precision_from_the_parameters():
+    net = Network((2, 4, 1), "erf")
+    X, y = (part[0] for part in data())
+    *_, end = descent(
+        net, net.initialise(np.random.default_rng(0), dtype=torch.float32), X, y, step=0.1, steps=2
+    )
+    assert end["W1"].dtype == torch.float32
+
+
+def test_network_goes_through_torch_func():
+    """Gradients in x for each row, by vmap, against autograd."""
+    net = Network((2, 4, 1), "tanh", 1.2, 0.3)
+    theta, X = net.initialise(np.random.default_rng(0)), data()[0][0]
+    got = torch.func.vmap(torch.func.grad(lambda x: net(theta, x[None])[0]))(X)
+    leaf = X.clone().requires_grad_()
+    torch.testing.assert_close(got, torch.autograd.grad(net(theta, leaf).sum(), leaf)[0])
+
+
+def test_device_passes_through():
+    assert Network((2, 4, 1)).initialise(np.random.default_rng(0), device="meta")["W1"].device.type == "meta"
 
 
 def test_width_one_is_finite_with_gradients():

@@ -54,7 +54,10 @@ def test_training_is_gradient_descent_of_chapter_one():
         alpha = linalg.SpectralPath(features.kernel(X), torch.as_tensor(y) - f0).descent(0.2, 25)
         wanted = features(X_new) @ start / np.sqrt(30) + features.kernel(X_new, X) @ alpha
         torch.testing.assert_close(got, wanted, atol=1e-10, rtol=0)
-    assert torch.equal(rf.train(features(X), y, theta, step=0.2, steps=0), theta)
+    untrained = rf.train(features(X), y, theta, step=0.2, steps=0)
+    assert torch.equal(untrained, theta)
+    assert untrained is not theta
+    assert rf.train(features(X).float(), y, theta, step=0.2, steps=1).dtype == torch.float32
 
 
 def test_precision_follows_the_input():
@@ -70,6 +73,8 @@ def test_precision_follows_the_input():
         (lambda: rf.fourier_features(5, 2, rng(), bandwidth=0), ValueError, "bandwidth must be greater"),
         (lambda: rf.relu_features(5, 2, 0), TypeError, "rng must be a numpy Generator"),
         (lambda: rf.relu_features(5, 2, rng())(np.zeros((3, 4))), ValueError, "X must have 2 columns"),
+        (lambda: rf.relu_features(5, 2, rng()).kernel(np.zeros((3, 2)), np.zeros((3, 4))), ValueError, "Y must have 2 columns"),
+        (lambda: rf.train(np.full((3, 2), 9.0), np.ones(3), np.ones((4, 2)), step=10, steps=200), ValueError, "training diverges with step=10"),
         (lambda: rf.train(np.ones((3, 2)), np.ones(3), np.ones((4, 5)), step=1, steps=1), ValueError, "theta must have 2 columns"),
         (lambda: rf.train(np.ones((3, 2)), np.ones(4), np.ones((4, 2)), step=1, steps=1), ValueError, "Phi and y"),
         (lambda: rf.train(np.ones((3, 2)), np.ones(3), np.ones((4, 2)), step=0, steps=1), ValueError, "step must be"),

@@ -6,6 +6,7 @@ import torch
 from sklearn.kernel_ridge import KernelRidge
 
 from featlearn import wide
+from featlearn.gp import GaussianProcess
 from featlearn.networks import Network, descent
 from featlearn.random_features import ArcCosine
 
@@ -27,10 +28,10 @@ def inputs(seed=0):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("sigma_b", [0.0, 0.5])
 def test_monte_carlo_over_wide_networks(activation, sigma_b):
-    """Covariance of the outputs of 4000 networks with 60 outputs each; width 300, three layers.
+    """Covariance of the outputs of 400 networks with 60 outputs each; width 300, three layers.
 
     The outputs of one network are independent given its hidden layers, so they all count. What is left is
-    the error of a mean over 4000 networks whose covariances fluctuate by about 3/√300.
+    the error of a mean over 400 networks whose covariances fluctuate by about 3/√300.
     """
     X = inputs()
     net = Network((3, 300, 300, 60), activation, 1.3, sigma_b)
@@ -76,6 +77,53 @@ def test_first_layers_by_hand():
     torch.testing.assert_close(wide.NNGP(2, "relu", np.sqrt(2))(X, Y), 2 / 3 * ArcCosine()(X, Y))
     linear = wide.NNGP(3, lambda z: z, 1.5, 0.5)(X, Y)
     torch.testing.assert_close(linear, 2.25 * (2.25 * (2.25 * X @ Y.T / 3 + 0.25) + 0.25) + 0.25)
+
+
+def leaky(z):
+    return torch.where(z > 0, z, 0.1 * z)
+
+
+@pytest.mark.parametrize("activation", [*ACTIVATIONS, leaky])
+def test_a_process_without_noise_meets_its_data(activation):
+    """One set and two sets of points give the same kernel, also where the series has an error."""
+    X = np.random.default_rng(5).uniform(-4, 4, (9, 3))
+    y = np.random.default_rng(6).standard_normal(9)
+    process = GaussianProcess(wide.NNGP(3, activation, 1.5, 0.1)).fit(X, y)
+    np.testing.assert_allclose(process.mean(X), y, atol=1e-7)
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf"])
+def test_large_and_small_inputs(activation):
+    """float32 at both ends of its range: finite values and gradients, and the values of float64."""
+    x = np.random.default_rng(7).standard_normal((20, 3))
+    for size in (1e-12, 3e3, 1e12):
+        X = torch.as_tensor(size * x, dtype=torch.float32).requires_grad_()
+        kernel = wide.NNGP(3, activation)
+        K = kernel(X, X.clone())
+        assert torch.isfinite(torch.autograd.grad(K.sum(), X)[0]).all()
+        torch.testing.assert_close(
+            K.double(), kernel(X.detach().double(), X.detach().double()), rtol=1e-3, atol=0
+        )
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_forward_mode_at_equal_and_zero_inputs(activation):
+    X = inputs()
+    _, slope = torch.func.jvp(
+        lambda at: wide.NNGP(2, activation, 1.2).matrix(at, X, False), (X,), (torch.ones_like(X),)
+    )
+    assert torch.isfinite(slope).all()
+
+
+def test_series_says_when_it_is_not_enough():
+    with pytest.raises(ValueError, match="activation 'tanh' needs a closed form or a larger degree"):
+        wide.NNGP(2, "tanh")(np.full((1, 2), 1e3))
+
+
+def test_depth_75_in_single_precision():
+    X = np.random.default_rng(8).standard_normal((3, 4))
+    deep = wide.NNGP(75, "relu")
+    torch.testing.assert_close(deep(X.astype(np.float32)).double(), deep(X), rtol=1e-3, atol=0)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -145,6 +193,8 @@ def test_linearised_training_is_the_tangent_kernel():
         (lambda: wide.NNGP(2, sigma_b=-1), ValueError, "sigma_b must be at least 0"),
         (lambda: wide.NNGP(2)(np.zeros((2, 3)), np.zeros((2, 4))), ValueError, "X and Y must have the same dimension"),
         (lambda: wide.tangent_features(Network((2, 1)), {}, np.zeros(2)), ValueError, "X must be 2-dimensional"),
+        (lambda: wide.tangent_features(Network((2, 3)), Network((2, 3)).initialise(np.random.default_rng()), np.zeros((4, 2))), ValueError, "one network with one output"),
+        (lambda: wide.tangent_features(Network((2, 1)), Network((2, 1)).initialise(np.random.default_rng(), 3), np.zeros((4, 2))), ValueError, "one network with one output"),
     ],
 )  # fmt: skip
 def test_errors_name_the_argument(call, error, message):
