@@ -75,9 +75,10 @@ def _series_dual(name: str, function: Callable[[Tensor], Tensor], degree: int) -
         return a
 
     def dual(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
-        dtype = q_xy.dtype
+        dtype, same = q_xy.dtype, q_x is q_y
         q_x, q_xy, q_y = q_x.double() + 1e-20, q_xy.double(), q_y.double() + 1e-20
-        a_x, a_y, rho = expand(q_x), expand(q_y), q_xy / (q_x.sqrt() * q_y.sqrt())
+        a_x, rho = expand(q_x), q_xy / (q_x.sqrt() * q_y.sqrt())
+        a_y = a_x if same else expand(q_y)
         total = a_x[degree] * a_y[degree]
         for k in range(degree - 1, -1, -1):
             total = total * rho + a_x[k] * a_y[k]

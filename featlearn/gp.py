@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from featlearn import validate
+from featlearn import linalg, validate
 
 Kernel = Callable[..., Tensor]
 
@@ -82,6 +82,9 @@ class GaussianProcess:
         X = validate.as_tensor(X, name, 2)
         return X if self.X is None else X.to(self.X)
 
+    def _prior_variance(self, X: Tensor) -> Tensor:
+        return torch.cat([self.kernel(block).diagonal() for block in X.split(256)])
+
     def mean(self, X: Any) -> Tensor:
         """The mean at X, shape (m,)."""
         X = self._points(X)
@@ -106,14 +109,14 @@ class GaussianProcess:
     def variance(self, X: Any) -> Tensor:
         """The variance at X, shape (m,), never negative; no (m, m) matrix is stored."""
         X = self._points(X)
-        prior = torch.cat([self.kernel(block).diagonal() for block in X.split(256)])
+        prior = self._prior_variance(X)
         return prior if self.X is None else (prior - self._explained(X).square().sum(dim=0)).clamp_min(0)
 
     def sample(self, X: Any, size: int, rng: np.random.Generator) -> Tensor:
         """`size` functions at the points X, shape (size, m)."""
         size, rng = validate.integer(size, "size"), validate.generator(rng, "rng")
         X = self._points(X)
-        R = root(self.covariance(X), scale=max(self.kernel(block).diagonal().max() for block in X.split(256)))
+        R = root(self.covariance(X), scale=self._prior_variance(X).max())
         z = torch.as_tensor(rng.standard_normal((size, R.shape[1]))).to(R)
         return self.mean(X) + z @ R.T
 
@@ -150,10 +153,10 @@ def after_training(
     if X_new.shape[1] != X.shape[1]:
         raise ValueError(f"X_new must have {X.shape[1]} columns, as X has, got {X_new.shape[1]}")
     initial = kernel if initial is None else initial
-    s, U = torch.linalg.eigh(kernel(X))
-    inside = s > len(X) * torch.finfo(s.dtype).eps * s[-1]
-    safe = torch.where(inside, s, 1.0)
-    psi = torch.where(inside, -torch.expm1(-safe * t) / safe, 0.0)
+    path = linalg.SpectralPath(kernel(X), y)
+    s, U = path.eigenvalues, path.eigenvectors
+    safe = torch.where(s > 0, s, 1.0)
+    psi = torch.where(s > 0, -torch.expm1(-safe * t) / safe, 0.0)
     A = (kernel(X_new, X) @ U * psi) @ U.T
     crossed = A @ initial(X, X_new)
     return A @ y.to(A), initial(X_new) - crossed - crossed.T + A @ initial(X) @ A.T

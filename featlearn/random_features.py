@@ -62,7 +62,7 @@ def relu_features(p: int, d: int, rng: np.random.Generator) -> RandomFeatures:
 
 @dataclass(frozen=True)
 class ArcCosine(kernels.KernelFunction):
-    r"""$k(x, x') = \frac1\pi\|x\|\|x'\|\,\bigl(\sin\theta + (\pi - \theta)\cos\theta\bigr)$, $\theta$ the angle between $x$ and $x'$.
+    r"""$k(x, x') = \frac1\pi\|x\|\|x'\|\,\bigl(\sin\gamma + (\pi - \gamma)\cos\gamma\bigr)$, $\gamma$ the angle between $x$ and $x'$.
 
     The limit of ReLU features (Cho and Saul 2009); $k(x, x) = \|x\|^2$.
     """
@@ -78,11 +78,8 @@ def train(Phi: Any, y: Any, theta: Any, *, step: float, steps: int) -> Tensor:
 
     All B members of the ensemble take each step together.
     """
-    Phi, y, theta = (
-        validate.as_tensor(Phi, "Phi", 2),
-        validate.as_tensor(y, "y", 1),
-        validate.as_tensor(theta, "theta", 2),
-    )
+    Phi, y = validate.as_tensor(Phi, "Phi", 2), validate.as_tensor(y, "y", 1)
+    theta = validate.as_tensor(theta, "theta", 2)
     validate.same_length(Phi, "Phi", y, "y")
     if theta.shape[1] != Phi.shape[1]:
         raise ValueError(f"theta must have {Phi.shape[1]} columns, one a feature, got {theta.shape[1]}")

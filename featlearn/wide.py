@@ -54,7 +54,8 @@ class NNGP(kernels.KernelFunction):
         q_xy = layer(X @ Y.T / d)
         for _ in range(self.depth - 1):
             q_xy = layer(self.activation.dual(q_x[:, None], q_xy, q_y))
-            q_x, q_y = layer(self.activation.second_moment(q_x)), layer(self.activation.second_moment(q_y))
+            q_x = layer(self.activation.second_moment(q_x))
+            q_y = q_x if same else layer(self.activation.second_moment(q_y))
         return (q_xy + q_xy.T) / 2 if same else q_xy
 
 
