@@ -10,17 +10,13 @@ import torch
 from torch import Tensor
 from torch.func import grad, jvp, vmap
 
-from featlearn import activations, kernels, validate
+from featlearn import activations, kernels, recursion, validate
 from featlearn.networks import Network, Parameters
 
 
 @dataclass(frozen=True)
-class NNGP(kernels.KernelFunction):
-    r"""$\Sigma^L$, the covariance of an infinitely wide network of $L$ layers at initialisation (S1, Theorem 4).
-
-    $\Sigma^1(x, x') = \frac{\sigma_w^2}d\langle x, x'\rangle + \sigma_b^2$ and
-    $\Sigma^l(x, x') = \sigma_w^2\,\mathbb{E}[\varphi(z)\varphi(z')] + \sigma_b^2$ over a Gaussian pair $(z, z')$ with covariance $\Sigma^{l-1}$.
-    A kernel callable.
+class WideKernel(kernels.KernelFunction):
+    r"""The network whose kernel at infinite width is meant; `NNGP` and `featlearn.ntk.NTK` are its kernels.
 
     Parameters
     ----------
@@ -43,20 +39,23 @@ class NNGP(kernels.KernelFunction):
         object.__setattr__(self, "sigma_w", validate.real(self.sigma_w, "sigma_w", above=0))
         object.__setattr__(self, "sigma_b", validate.real(self.sigma_b, "sigma_b", at_least=0))
 
+    @property
+    def recursion(self) -> recursion.Recursion:
+        """The recursion with these parameters."""
+        return recursion.Recursion(self.depth, self.activation, self.sigma_w, self.sigma_b)
+
+
+class NNGP(WideKernel):
+    r"""$\Sigma^L$, the covariance of an infinitely wide network of $L$ layers at initialisation (S1, Theorem 4).
+
+    $\Sigma^1(x, x') = \frac{\sigma_w^2}d\langle x, x'\rangle + \sigma_b^2$ and
+    $\Sigma^l(x, x') = \sigma_w^2\,\mathbb{E}[\varphi(z)\varphi(z')] + \sigma_b^2$ over a Gaussian pair $(z, z')$ with covariance $\Sigma^{l-1}$.
+    A kernel callable; parameters as in `WideKernel`. See `featlearn.recursion` for how it is computed.
+    """
+
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel; for one set of points it is exactly symmetric."""
-
-        def layer(expectation: Tensor) -> Tensor:
-            return self.sigma_w**2 * expectation + self.sigma_b**2
-
-        d = X.shape[1]
-        q_x, q_y = layer(X.square().sum(dim=1) / d), layer(Y.square().sum(dim=1) / d)
-        q_xy = layer(X @ Y.T / d)
-        for _ in range(self.depth - 1):
-            q_xy = layer(self.activation.dual(q_x[:, None], q_xy, q_y))
-            q_x = layer(self.activation.second_moment(q_x))
-            q_y = q_x if same else layer(self.activation.second_moment(q_y))
-        return (q_xy + q_xy.T) / 2 if same else q_xy
+        return recursion.kernels(self.recursion, X, Y, same, [recursion.NNGP])[0]
 
 
 def linearise(

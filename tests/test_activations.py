@@ -66,19 +66,65 @@ def test_closed_forms_against_adaptive_quadrature(name):
         assert got.item() == pytest.approx(wanted, abs=1e-8)
 
 
-@pytest.mark.parametrize("name", ["relu", "erf"])
-def test_series_equals_closed_form(name):
+def test_series_equals_closed_form():
     q_x, q_xy, q_y = covariances(0)
     apart = (q_xy / (q_x * q_y).sqrt()).abs() < 0.9
-    series, exact = Activation(name, getattr(torch, name)), activations.get(name)
-    for q in zip(q_x[apart], q_xy[apart], q_y[apart], strict=True):
-        assert series.dual(*q).item() == pytest.approx(exact.dual(*q).item(), rel=1e-7, abs=1e-9)
+    series, exact = Activation("erf", torch.erf), activations.get("erf")
+    for name in ("dual", "derivative_dual"):
+        for q in zip(q_x[apart], q_xy[apart], q_y[apart], strict=True):
+            found, wanted = (getattr(phi, name)(*q).item() for phi in (series, exact))
+            assert found == pytest.approx(wanted, rel=1e-7, abs=1e-9)
     torch.testing.assert_close(series.second_moment(q_x), exact.second_moment(q_x), rtol=1e-3, atol=0)
-    short = Activation(name, getattr(torch, name), degree=40).second_moment(q_x)
+    short = Activation("erf", torch.erf, degree=40).second_moment(q_x)
     assert (
         (short - exact.second_moment(q_x)).abs()
         > (series.second_moment(q_x) - exact.second_moment(q_x)).abs()
     ).any()
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.1, -1.0])
+def test_a_kink_at_zero_costs_nothing(slope):
+    """max(z, 0) + slope min(z, 0) has closed forms: (1 - slope)² times ReLU's, plus slope q_xy, or slope."""
+    phi = Activation("leaky", lambda z: torch.relu(z) - slope * torch.relu(-z))
+    q = covariances(4)
+    relu = activations.get("relu")
+    torch.testing.assert_close(
+        phi.dual(*q), (1 - slope) ** 2 * relu.dual(*q) + slope * q[1], rtol=1e-11, atol=1e-13
+    )
+    torch.testing.assert_close(
+        phi.derivative_dual(*q), (1 - slope) ** 2 * relu.derivative_dual(*q) + slope, rtol=1e-11, atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh", torch.sigmoid, torch.nn.functional.gelu])
+def test_derivative_dual_is_the_slope_of_the_dual(activation):
+    """Price's theorem: the derivative in q_xy, by central differences."""
+    phi = activations.get(activation)
+    q_x, q_xy, q_y = covariances(5)
+    q_xy, h = 0.9 * q_xy, 1e-5
+    slope = (phi.dual(q_x, q_xy + h, q_y) - phi.dual(q_x, q_xy - h, q_y)) / (2 * h)
+    torch.testing.assert_close(phi.derivative_dual(q_x, q_xy, q_y), slope, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(phi.derivative_moment(q_x), phi.derivative_dual(q_x, q_x, q_x))
+
+
+def test_derivatives_where_inputs_vanish_or_are_equal():
+    zero, one = torch.zeros((), dtype=torch.float64), torch.ones((), dtype=torch.float64)
+    assert activations.get("relu").derivative_moment(1.7 * one).item() == 0.5
+    for activation in (torch.sigmoid, torch.cos, torch.tanh):
+        phi = activations.get(activation)
+        slope = phi.derivative(zero).item()
+        assert phi.derivative_moment(zero).item() == pytest.approx(slope**2, abs=1e-12)
+
+
+def test_the_functions_of_torch_are_recognised():
+    assert activations.get(torch.relu) is activations.get("relu")
+    assert activations.get(torch.erf) is activations.get("erf")
+
+
+def test_a_kink_elsewhere_has_no_derivative_dual():
+    phi = activations.get(lambda z: torch.relu(z - 1))
+    with pytest.raises(ValueError, match="closed form"):
+        phi.derivative_moment(torch.ones(1, dtype=torch.float64))
 
 
 def test_sine_has_a_closed_form_of_its_own():

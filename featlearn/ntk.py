@@ -1,0 +1,182 @@
+r"""Chapter 4: the neural tangent kernel, of infinitely wide networks and of real ones.
+
+$\Theta(x, x') = \nabla_\theta f(x)\cdot\nabla_\theta f(x')$ governs training by gradient flow: $\dot f_t(x) = \Theta(x, X)(y - f_t(X))$.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, jacrev, vmap
+
+from featlearn import recursion, validate, wide
+from featlearn.networks import Network, Parameters
+
+JACOBIAN_BYTES = 2**28
+
+
+class NTK(wide.WideKernel):
+    r"""$\Theta^L$, the tangent kernel of an infinitely wide network of $L$ layers (S1, Theorem 5).
+
+    $\Theta^1 = \Sigma^1$ and $\Theta^l = \Theta^{l-1}\dot\Sigma^l + \Sigma^l$ with $\dot\Sigma^l = \sigma_w^2\,\mathbb{E}[\varphi'(z)\varphi'(z')]$ over a Gaussian pair $(z, z')$
+    with covariance $\Sigma^{l-1}$. There is no $\sigma_b^2$ in $\dot\Sigma$. The network is in NTK parametrisation.
+
+    A kernel callable; parameters as in `featlearn.wide.WideKernel`. float32 or float64, on the device of X,
+    differentiable in X and Y. See `featlearn.recursion` for how it is computed. Pairs of inputs that point almost
+    the same way lose no digits without biases, nor where the inputs have one length; elsewhere a pair at the angle
+    $\gamma > 0$ carries an error of about $\varepsilon/\gamma$, where $\varepsilon$ is the rounding of the dtype.
+
+    Examples
+    --------
+    >>> import torch
+    >>> k = NTK(depth=3, activation="relu", sigma_w=2**0.5)
+    >>> X = torch.eye(2, dtype=torch.float64)
+    >>> k(X).shape, bool(k(X)[0, 0] == 3 * k.nngp(X)[0, 0])
+    (torch.Size([2, 2]), True)
+    """
+
+    def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
+        """The (n, m) matrix of the kernel; for one set of points it is exactly symmetric."""
+        return recursion.kernels(self.recursion, X, Y, same, [recursion.NTK])[0]
+
+    @property
+    def nngp(self) -> wide.NNGP:
+        r"""The kernel $\Sigma^L$ of the same network at initialisation."""
+        return wide.NNGP(self.depth, self.activation, self.sigma_w, self.sigma_b)
+
+    def both(self, X: Any, Y: Any = None) -> tuple[Tensor, Tensor]:
+        r"""$\Sigma^L$ and $\Theta^L$ between the rows of X and Y, two (n, m) matrices in one pass."""
+        same = Y is None or Y is X
+        X = validate.as_tensor(X, "X", 2)
+        Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
+        if X.shape[1] != Y.shape[1]:
+            raise ValueError(f"X and Y must have the same dimension, got {X.shape[1]} and {Y.shape[1]}")
+        nngp, ntk = recursion.kernels(self.recursion, X, Y, same, [recursion.NNGP, recursion.NTK])
+        return nngp, ntk
+
+
+ntk = NTK
+
+
+def _signals(network: Network, theta: Parameters, X: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    r"""$h^0, \dots, h^{L-1}$ and $\partial f/\partial f^1, \dots, \partial f/\partial f^L$ at X: one pass forward, one back.
+
+    The output of one row depends on the pre-activations of that row alone. So the gradient of the sum over
+    rows holds all of theirs. Shapes (..., n, n_l).
+    """
+    with torch.enable_grad():
+        at = {name: value.detach() for name, value in theta.items()}
+        f = network.layers(at, X.detach().requires_grad_())
+        D = torch.autograd.grad(f[-1].sum(), f)
+    return [X, *(network.activation(value.detach()) for value in f[:-1])], list(D)
+
+
+def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) -> list[Tensor]:
+    r"""$K_l(x, x') = \nabla_{W^l, b^l}f(x)\cdot\nabla_{W^l, b^l}f(x')$ for the layers $l = 1, \dots, L$ of a `Network` with one output.
+
+    The gradient in $W^l$ is an outer product, $\frac{\sigma_w}{\sqrt{n_{l-1}}}\frac{\partial f}{\partial f^l}(h^{l-1})^\top$. The product of two of them is
+    a product of two numbers, and no gradient is ever formed:
+
+    $K_l = \Bigl(\frac{\sigma_w^2}{n_{l-1}}\langle h^{l-1}(x), h^{l-1}(x')\rangle + \sigma_b^2\Bigr)\Bigl\langle\frac{\partial f}{\partial f^l}(x), \frac{\partial f}{\partial f^l}(x')\Bigr\rangle.$
+
+    In standard parametrisation the factors $\sigma_w/\sqrt{n_{l-1}}$ and $\sigma_b$ are 1. Their sum is the network's tangent kernel.
+    Shapes (n, m), or (B, n, m) for B members.
+    """
+    same = Y is None or Y is X
+    X = validate.as_tensor(X, "X", 2).to(theta["W1"])
+    Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
+    if network.widths[-1] != 1:
+        raise ValueError(f"network must have one output, got {network.widths[-1]}")
+    for name, points in (("X", X), ("Y", Y)):
+        if points.shape[1] != network.widths[0]:
+            raise ValueError(f"{name} must have {network.widths[0]} columns, got {points.shape[1]}")
+    h_x, D_x = _signals(network, theta, X)
+    h_y, D_y = (h_x, D_x) if same else _signals(network, theta, Y)
+    found = []
+    for below, fan_in in enumerate(network.widths[:-1]):
+        standard = network.parametrisation == "standard"
+        alpha, beta = (1.0, 1.0) if standard else (network.sigma_w / math.sqrt(fan_in), network.sigma_b)
+        K = alpha**2 * (h_x[below] @ h_y[below].mT)
+        if f"b{below + 1}" in theta:
+            K = K + beta**2
+        K = K * (D_x[below] @ D_y[below].mT)
+        found.append((K + K.mT) / 2 if same else K)
+    return found
+
+
+def empirical_ntk(
+    model: Network | torch.nn.Module, X: Any, Y: Any = None, *, theta: Parameters | None = None
+) -> Tensor:
+    r"""$\nabla_\theta f(x)\cdot\nabla_\theta f(x')$ of a network as it is, trained or not, for the rows x of X and x' of Y.
+
+    For a `Network` with parameters `theta` layer by layer, without gradients of the parameters (`layer_kernels`); B
+    members give (B, n, m). For a `torch.nn.Module` by `torch.func`: the gradients of blocks of rows are formed and multiplied,
+    over the parameters that require one. A module that treats rows jointly or at random (batch normalisation, dropout) must be in
+    evaluation mode.
+
+    Parameters
+    ----------
+    model
+        A `Network`, or a module that maps a batch (n, ...) to (n,), (n, 1) or (n, C).
+    X, Y
+        Inputs; Y is X if not given. Vectors of inputs for a `Network`, any shape (n, ...) for a module.
+    theta
+        The parameters of a `Network`.
+
+    Returns
+    -------
+    Tensor
+        (n, m) for one output; (n, m, C, C) for C outputs, with entry $\nabla f_c(x)\cdot\nabla f_{c'}(x')$.
+    """
+    if isinstance(model, Network):
+        if theta is None:
+            raise ValueError("theta must hold the parameters of the Network")
+        return torch.stack(layer_kernels(model, theta, X, Y)).sum(dim=0)
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a Network or a torch.nn.Module, got {type(model).__name__}")
+    if theta is not None:
+        raise ValueError("theta is for a Network; a module has its own parameters")
+    return _module_ntk(model, X, Y)
+
+
+def _module_ntk(model: torch.nn.Module, X: Any, Y: Any) -> Tensor:
+    trained = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+    if not trained:
+        raise ValueError("model must have a parameter that requires a gradient")
+    first = next(iter(trained.values()))
+    same = Y is None or Y is X
+    X = validate.as_tensor(X, "X").to(first)
+    Y = X if same else validate.as_tensor(Y, "Y").to(X)
+    with torch.no_grad():
+        output = model(X[:1])
+    if output.ndim > 2 or len(output) != 1:
+        raise ValueError(f"model must map a batch (1, ...) to (1,) or (1, C), got {tuple(output.shape)}")
+    outputs = output.numel()
+    size = sum(p.numel() for p in trained.values())
+    rows = max(1, JACOBIAN_BYTES // (size * outputs * first.element_size()))
+
+    def value(at: Parameters, x: Tensor) -> Tensor:
+        return functional_call(model, at, (x[None],)).reshape(outputs)
+
+    def gradients(block: Tensor) -> Tensor:
+        parts = vmap(jacrev(value), in_dims=(None, 0))(trained, block)
+        return torch.cat([part.reshape(len(block) * outputs, -1) for part in parts.values()], dim=1)
+
+    K = X.new_empty(len(X) * outputs, len(Y) * outputs)
+    for i in range(0, len(X), rows):
+        J = gradients(X[i : i + rows])
+        a = slice(i * outputs, i * outputs + len(J))
+        for j in range(0, i + 1 if same else len(Y), rows):
+            J_y = J if same and i == j else gradients(Y[j : j + rows])
+            b = slice(j * outputs, j * outputs + len(J_y))
+            K[a, b] = J @ J_y.T
+            if same and i != j:
+                K[b, a] = K[a, b].T
+    if same:
+        K = (K + K.T) / 2
+    if outputs == 1:
+        return K
+    return K.reshape(len(X), outputs, len(Y), outputs).transpose(1, 2)
