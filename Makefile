@@ -5,11 +5,11 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test notebooks claims reseed benchmark serve clean
+.PHONY: help book test notebooks claims reseed bench bench-solvers serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
@@ -41,8 +41,11 @@ claims: $(INSTALLED) ## print the scoreboard, write _build/claims.json
 reseed: $(INSTALLED) ## run every notebook under other seeds: make reseed SEEDS="1 2 3"
 	@$(BIN)/python -m featlearn.book reseed $(SEEDS)
 
-benchmark: $(INSTALLED) ## time the kernel solvers anew (ten minutes), write featlearn/data/solvers.json
-	@$(BIN)/python -m featlearn.book.benchmark
+bench: $(INSTALLED) ## time the tangent kernels against others (ten minutes), write featlearn/data/speed.json
+	@$(BIN)/python -m featlearn.book.bench
+
+bench-solvers: $(INSTALLED) ## time the kernel solvers of chapter 1 anew (ten minutes)
+	@$(BIN)/python -m featlearn.book.bench_solvers
 
 serve: book ## build the site and serve it on this machine, port 8000 or PORT=...
 	@echo "http://localhost:$(PORT)/  (Ctrl-C stops)"

@@ -15,7 +15,7 @@ from torch.func import functional_call, jacrev, vmap
 from featlearn import recursion, validate, wide
 from featlearn.networks import Network, Parameters
 
-JACOBIAN_BYTES = 2**28
+JACOBIAN_BYTES = 2**30
 
 
 class NTK(wide.WideKernel):
@@ -161,18 +161,18 @@ def _module_ntk(model: torch.nn.Module, X: Any, Y: Any) -> Tensor:
     def value(at: Parameters, x: Tensor) -> Tensor:
         return functional_call(model, at, (x[None],)).reshape(outputs)
 
-    def gradients(block: Tensor) -> Tensor:
+    def gradients(block: Tensor) -> list[Tensor]:
         parts = vmap(jacrev(value), in_dims=(None, 0))(trained, block)
-        return torch.cat([part.reshape(len(block) * outputs, -1) for part in parts.values()], dim=1)
+        return [part.reshape(len(block) * outputs, -1) for part in parts.values()]
 
     K = X.new_empty(len(X) * outputs, len(Y) * outputs)
     for i in range(0, len(X), rows):
         J = gradients(X[i : i + rows])
-        a = slice(i * outputs, i * outputs + len(J))
+        a = slice(i * outputs, i * outputs + len(J[0]))
         for j in range(0, i + 1 if same else len(Y), rows):
             J_y = J if same and i == j else gradients(Y[j : j + rows])
-            b = slice(j * outputs, j * outputs + len(J_y))
-            K[a, b] = J @ J_y.T
+            b = slice(j * outputs, j * outputs + len(J_y[0]))
+            K[a, b] = sum(A @ B.T for A, B in zip(J, J_y, strict=True))
             if same and i != j:
                 K[b, a] = K[a, b].T
     if same:

@@ -1,6 +1,6 @@
 """Times of the kernel solvers, kept as `featlearn/data/solvers.json` for chapter 1 to draw.
 
-Run ``python -m featlearn.book.benchmark``. The solvers take turns within each round, so that a slow
+Run ``python -m featlearn.book.bench_solvers``. The solvers take turns within each round, so that a slow
 spell of the machine touches all of them; ratios compare times of one round.
 """
 
@@ -74,7 +74,7 @@ def measure() -> dict[str, Any]:
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )
     return {
-        "command": "python -m featlearn.book.benchmark",
+        "command": "python -m featlearn.book.bench_solvers",
         "commit": commit.stdout.strip(),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__.split('+')[0]}",
         "problem": f"Gaussian kernel, d = {DIMENSION}, ridge {RIDGE}, residual {TOLERANCE:g}, float32 products",
