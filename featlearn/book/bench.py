@@ -13,6 +13,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -215,16 +216,19 @@ def measure(case: dict[str, Any], peers: dict[str, Peer], device: str) -> dict[s
     return result
 
 
+def peak() -> int:
+    """The largest resident size of this process so far, in kB (Linux)."""
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text(encoding="utf-8"))[1])
+
+
 def peak_memory(name: str) -> float:
-    """MB by which the peak of a fresh process grows while a contestant of the empirical case runs at full size."""
+    """MB by which the peak of a fresh process grows while a contestant of the empirical case runs."""
     code = (
-        "import resource; from featlearn.book import bench; run = bench.empirical_runs('cpu')"
-        f"[{name!r}]; bench.empirical_runs('cpu'); before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
-        "run(); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+        f"from featlearn.book import bench; run = bench.empirical_runs('cpu')[{name!r}]; "
+        "before = bench.peak(); run(); print(bench.peak() - before)"
     )
     grown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    unit = 1024 if platform.system() == "Darwin" else 1
-    return round(int(grown.stdout) / unit / 1000, 1)
+    return round(int(grown.stdout) / 1000, 1)
 
 
 def ratios(seconds: dict[str, list[float]], name: str, ours: str) -> tuple[float, float, float]:
@@ -246,6 +250,22 @@ def table(results: list[dict[str, Any]]) -> str:
             lines.append(line if name == ours else f"{line} {middle:11.2f}x  [{low:.2f}, {high:.2f}]")
             case = ""
     return "\n".join(lines)
+
+
+def as_html(stored: dict[str, Any], kind: str) -> str:
+    """The results of one kind, "analytic" or "empirical", as a table: medians, ratios and their range."""
+    rows = []
+    for r in (r for r in stored["results"] if r["kind"] == kind):
+        ours = next(iter(r["seconds"]))
+        case = f"{r['activation']}, {'biases' if r['sigma_b'] else 'no biases'}, {r['hidden']} hidden"
+        for name, seconds in r["seconds"].items():
+            middle, low, high = ratios(r["seconds"], name, ours)
+            ratio = "1" if name == ours else f"<b>{middle:.2g}</b> [{low:.2g}, {high:.2g}]"
+            cells = (case, f"{r['n']:,}", r["dtype"], name, f"{1000 * statistics.median(seconds):.3g}", ratio)
+            rows.append("".join(f"<td>{cell}</td>" for cell in cells))
+    head = "".join(f"<th>{h}</th>" for h in ("network", "n", "dtype", "contestant", "ms", "time over ours"))
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div style="overflow-x: auto"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def machine(device: str) -> str:
@@ -296,7 +316,7 @@ def main() -> None:
         },
         "results": results,
     }
-    if options.device == "cpu":
+    if Path("/proc/self/status").exists() and options.device == "cpu":
         stored["memory"] = {name: peak_memory(name) for name in empirical_runs("cpu")}
     target = options.out or DATA / ("speed.json" if options.device == "cpu" else "speed_cuda.json")
     target.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
