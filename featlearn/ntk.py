@@ -15,7 +15,7 @@ from torch.func import functional_call, jacrev, vmap
 from featlearn import recursion, validate, wide
 from featlearn.networks import Network, Parameters
 
-JACOBIAN_BYTES = 2**30
+JACOBIAN_BYTES = 2**29
 
 
 class NTK(wide.WideKernel):

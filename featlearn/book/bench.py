@@ -159,7 +159,7 @@ def cases(device: str) -> list[dict[str, Any]]:
             "activation": "relu",
             "sigma_b": 0.0,
             "hidden": 3,
-            "rounds": 3,
+            "rounds": 5,
         }
     )
     return found
