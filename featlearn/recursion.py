@@ -8,7 +8,7 @@ There are three ways to these matrices. All agree to rounding.
 
 * *As the formulas stand*, on whole matrices: where a gradient is asked for.
 * *In place*, on square tiles that fit a cache: nothing of size $n\times m$ exists but the result.
-* *By the angle*: without biases a ReLU kernel is $|x||x'|$ times a function of the angle between $x$ and $x'$, and for
+* *By the angle*: without biases a ReLU kernel is $\|x\|\,\|x'\|$ times a function of the angle between $x$ and $x'$, and for
   inputs of one length every kernel is a function of it. A polynomial takes its place, whose cost does not
   grow with the depth.
 """
