@@ -62,16 +62,15 @@ def _relu_derivative_dual(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
 def _erf_angle(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     r"""$\sqrt{uv}$, $\sin = 2q_{xy}/\sqrt{uv}$ and its cosine, with $u = 1 + 2q_x$, $v = 1 + 2q_y$.
 
-    The squared cosine is at least $\frac1u + \frac1v - \frac1{uv}$, its value at equal inputs. Where rounding takes it
-    below, the value is mended and the derivative kept.
+    $\cos^2 = \frac1u + \frac1v - \frac1{uv} + \frac4{uv}(\sqrt{q_xq_y} - q_{xy})(\sqrt{q_xq_y} + q_{xy})$. The first bracket is 0 where all three are equal;
+    where rounding makes it negative, the value is mended and the derivative kept.
     """
     u, v = 1 + 2 * q_x, 1 + 2 * q_y
-    size = u.sqrt() * v.sqrt()
-    sin = 2 * q_xy / size
-    cos2 = (1 - sin) * (1 + sin)
-    least = (1 / u + 1 / v - 1 / u / v).detach()
-    cos2 = torch.where(cos2 < least, least + (cos2 - cos2.detach()), cos2)
-    return size, sin, cos2.sqrt()
+    size, product = u.sqrt() * v.sqrt(), _root(q_x) * _root(q_y)
+    gap = (product - q_xy) / size
+    gap = torch.where((gap < 0) | ((q_x == q_xy) & (q_xy == q_y)), gap - gap.detach(), gap)
+    cos2 = 1 / u + 1 / v - 1 / u / v + 4 * gap * ((product + q_xy) / size)
+    return size, 2 * q_xy / size, cos2.sqrt()
 
 
 def _erf_dual(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
@@ -137,9 +136,9 @@ class Activation:
 
     Calling it applies $\varphi$ entry by entry. Without a closed form the dual is a Hermite series, the exact
     dual of $\varphi$ cut at degree `degree` or where the rest is below rounding. For tanh its error is below $10^{-10}$ up
-    to variance 10 and $10^{-5}$ at variance 40. A kink at zero is allowed for, one elsewhere leaves $10^{-4}$. Where the series misses more than 1 % of
-    $\mathbb{E}[\varphi^2]$ it raises; so does the derivative dual for a kink that is not at zero. With gradients the series
-    keeps a matrix for each degree.
+    to variance 10 and $10^{-5}$ at variance 40. A kink at zero is allowed for, one elsewhere leaves $10^{-4}$. Where
+    the series misses more than 1 % of $\mathbb{E}[\varphi^2]$, or $\mathbb{E}[\varphi'^2]$ for the derivative dual, it raises. With
+    gradients it keeps a matrix for each degree.
     """
 
     name: str

@@ -67,11 +67,14 @@ def _signals(network: Network, theta: Parameters, X: Tensor) -> tuple[list[Tenso
     The output of one row depends on the pre-activations of that row alone. So the gradient of the sum over
     rows holds all of theirs. Shapes (..., n, n_l).
     """
-    with torch.enable_grad():
-        at = {name: value.detach() for name, value in theta.items()}
-        f = network.layers(at, X.detach().requires_grad_())
+    with torch.inference_mode(False), torch.enable_grad():
+        at = {
+            name: value.clone() if value.is_inference() else value.detach() for name, value in theta.items()
+        }
+        X = X.clone() if X.is_inference() else X.detach()
+        f = network.layers(at, X.requires_grad_())
         D = torch.autograd.grad(f[-1].sum(), f)
-    return [X, *(network.activation(value.detach()) for value in f[:-1])], list(D)
+        return [X.detach(), *(network.activation(value.detach()) for value in f[:-1])], list(D)
 
 
 def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) -> list[Tensor]:
@@ -86,13 +89,14 @@ def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) ->
     Shapes (n, m), or (B, n, m) for B members.
     """
     same = Y is None or Y is X
-    X = validate.as_tensor(X, "X", 2).to(theta["W1"])
-    Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
+    X = validate.as_tensor(X, "X", 2)
     if network.widths[-1] != 1:
         raise ValueError(f"network must have one output, got {network.widths[-1]}")
-    for name, points in (("X", X), ("Y", Y)):
-        if points.shape[1] != network.widths[0]:
-            raise ValueError(f"{name} must have {network.widths[0]} columns, got {points.shape[1]}")
+    network(theta, X[:1])  # checks theta and the columns of X
+    X = X.to(theta["W1"])
+    Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
+    if Y.shape[1] != X.shape[1]:
+        raise ValueError(f"Y must have {X.shape[1]} columns, got {Y.shape[1]}")
     h_x, D_x = _signals(network, theta, X)
     h_y, D_y = (h_x, D_x) if same else _signals(network, theta, Y)
     found = []

@@ -143,12 +143,13 @@ def _tile_function(
             cos[close] = angle.cos()
             equal = cos == 1
             found = _relu(rule, v_x, cos, v_y, equal if equal.any() else None)
+        elif rule.activation is ERF:
+            sin2 = 1 - cos.square()
+            sin2[close] = angle.sin().square()
+            found = _erf(rule, v_x, cos, sin2, v_y)
         else:
             q_xy = cos.mul_(r_x[rows]).mul_(r_y[columns])
-            if rule.activation is ERF:
-                found = _erf(rule, v_x, q_xy, v_y)
-            else:
-                found = rule.formulas(v_x, q_xy, v_y, wanted)
+            found = rule.formulas(v_x, q_xy, v_y, wanted)
         return [found[name] for name in wanted]
 
     return tile
@@ -203,16 +204,30 @@ def _relu(
     return {NNGP: rho.mul_(r_x).mul_(r_y), NTK: tau.mul_(r_x).mul_(r_y)}
 
 
-def _erf(rule: Recursion, q_x: list[Tensor], q_xy: Tensor, q_y: list[Tensor]) -> dict[str, Tensor]:
-    r"""In place, with $s = 2q_{xy}/\sqrt{uv}$, $u = 1 + 2q_x$, $v = 1 + 2q_y$: $\frac2\pi\arcsin s$ and $\frac4\pi\big/\sqrt{uv(1 - s^2)}$."""
-    one = q_xy.new_ones(())
-    theta, sin = q_xy.clone(), torch.empty_like(q_xy)
-    for v_x, v_y in zip(q_x[:-1], q_y[:-1], strict=True):
+def _erf(
+    rule: Recursion, q_x: list[Tensor], cos: Tensor, sin2: Tensor, q_y: list[Tensor]
+) -> dict[str, Tensor]:
+    r"""In place, with $D = 1 + 2q_x + 2q_y + 4(q_xq_y - q_{xy}^2)$: $\frac2\pi\arctan(2q_{xy}/\sqrt D)$ and $\frac4\pi/\sqrt D$.
+
+    In the first layer, where variances may be large, $q_xq_y - q_{xy}^2$ comes from $\sin^2\gamma$. Above it they are at most
+    $\sigma_w^2 + \sigma_b^2$, and the arctangent is an arcsine of $s = 2q_{xy}/\sqrt{uv}$, with $u = 1 + 2q_x$, $v = 1 + 2q_y$ and $D = uv(1 - s^2)$.
+    """
+    one, scale = cos.new_ones(()), rule.sigma_w**2
+    theta = q_xy = cos.mul_(q_x[0].sqrt()[:, None]).mul_(q_y[0].sqrt())
+    for layer, (v_x, v_y) in enumerate(zip(q_x[:-1], q_y[:-1], strict=True)):
         u, v = (1 + 2 * v_x).rsqrt()[:, None], (1 + 2 * v_y).rsqrt()
-        torch.mul(q_xy, 2 * u, out=sin).mul_(v).clamp_(-1, 1)
-        torch.asin(sin, out=q_xy).mul_(2 / math.pi * rule.sigma_w**2).add_(rule.sigma_b**2)
-        torch.addcmul(one, sin, sin, value=-1, out=sin).clamp_min_((u.min() * v.min()).item()).rsqrt_()
-        theta.mul_(sin).mul_(4 / math.pi * rule.sigma_w**2 * u).mul_(v).add_(q_xy)
+        if layer == 0:
+            D = sin2.mul_(4 * v_x[:, None]).mul_(v_y).add_(1 + 2 * v_x[:, None]).add_(2 * v_y)
+            theta, q_xy = q_xy.clone(), torch.atan2(2 * q_xy, D.sqrt())
+            theta.mul_(D.rsqrt_()).mul_(4 / math.pi * scale)
+            sin = D
+        else:
+            torch.mul(q_xy, 2 * u, out=sin).mul_(v).clamp_(-1, 1)
+            torch.asin(sin, out=q_xy)
+            torch.addcmul(one, sin, sin, value=-1, out=sin).clamp_min_((u.min() * v.min()).item()).rsqrt_()
+            theta.mul_(sin).mul_(4 / math.pi * scale * u).mul_(v)
+        q_xy.mul_(2 / math.pi * scale).add_(rule.sigma_b**2)
+        theta.add_(q_xy)
     return {NNGP: q_xy, NTK: theta}
 
 

@@ -26,9 +26,11 @@ def test_tables_show_every_contestant():
     text = bench.table([RESULT])
     assert "4.00x  [2.00, 5.00]" in text
     html = bench.as_html({"results": [RESULT]}, "analytic")
-    assert html.count("<tr>") == 3
-    assert "<b>4</b> [2, 5]" in html
+    assert html.count("<tr>") == 2
+    assert "<td>100</td><td>neural-tangents</td><td>400</td><td><b>4</b> [2, 5]</td>" in html
     assert bench.as_html({"results": [RESULT]}, "empirical").count("<tr>") == 1
+    alone = {**RESULT, "seconds": {"featlearn": [0.0123]}}
+    assert "<td>12.3</td><td></td>" in bench.as_html({"results": [alone]}, "analytic")
 
 
 def test_contestants_of_the_empirical_case_agree(monkeypatch):

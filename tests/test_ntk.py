@@ -297,3 +297,36 @@ def test_errors_name_the_argument():
         layer_kernels(Network((5, 4, 2)), Network((5, 4, 2)).initialise(np.random.default_rng(0)), X)
     with pytest.raises(ValueError, match="requires a gradient"):
         empirical_ntk(torch.nn.Flatten(), X)
+
+
+@pytest.mark.parametrize("sigma_b", [0.0, 0.5])
+@pytest.mark.parametrize("activation", ["relu", "erf"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_inputs_of_any_size(activation, sigma_b, dtype):
+    """From 1e-10 to 1e10: one set of points and two equal ones, tiles and whole matrices agree."""
+    kernel, rounding = NTK(4, activation, 1.3, sigma_b), 1e-9 if dtype == torch.float64 else 1e-4
+    for size in (1e-10, 1e5, 1e10):
+        X = (size * random(6)).to(dtype)
+        K = kernel(X)
+        for other in (kernel(X, X.clone()), kernel(X.clone().requires_grad_()).detach()):
+            assert torch.isfinite(K).all()
+            torch.testing.assert_close(other / K.max(), K / K.max(), rtol=0, atol=rounding)
+
+
+def test_inference_mode_and_no_grad():
+    net, X = Network((5, 4, 1)), random(3)
+    wanted = empirical_ntk(net, X, theta=net.initialise(np.random.default_rng(0)))
+    module = torch.nn.Linear(5, 1).double()
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            theta = net.initialise(np.random.default_rng(0))
+            torch.testing.assert_close(empirical_ntk(net, X.clone(), theta=theta), wanted)
+            torch.testing.assert_close(empirical_ntk(module, X), X @ X.T + 1)
+
+
+def test_incomplete_parameters_are_named():
+    net, X = Network((5, 4, 1)), random(3)
+    with pytest.raises(ValueError, match="W2"):
+        empirical_ntk(net, X, theta={"W1": torch.zeros(4, 5, dtype=torch.float64)})
+    with pytest.raises(ValueError, match="Y must have 5 columns"):
+        empirical_ntk(net, X, random(2, 4), theta=net.initialise(np.random.default_rng(0)))

@@ -256,16 +256,49 @@ def as_html(stored: dict[str, Any], kind: str) -> str:
     """The results of one kind, "analytic" or "empirical", as a table: medians, ratios and their range."""
     rows = []
     for r in (r for r in stored["results"] if r["kind"] == kind):
-        ours = next(iter(r["seconds"]))
-        case = f"{r['activation']}, {'biases' if r['sigma_b'] else 'no biases'}, {r['hidden']} hidden"
-        for name, seconds in r["seconds"].items():
-            middle, low, high = ratios(r["seconds"], name, ours)
-            ratio = "1" if name == ours else f"<b>{middle:.2g}</b> [{low:.2g}, {high:.2g}]"
-            cells = (case, f"{r['n']:,}", r["dtype"], name, f"{1000 * statistics.median(seconds):.3g}", ratio)
-            rows.append("".join(f"<td>{cell}</td>" for cell in cells))
-    head = "".join(f"<th>{h}</th>" for h in ("network", "n", "dtype", "contestant", "ms", "time over ours"))
+        ours, *others = r["seconds"]
+        biases = "with" if r["sigma_b"] else "without"
+        case = (
+            r["activation"],
+            biases,
+            r["hidden"],
+            f"{r['n']:,}",
+            r["dtype"],
+            milliseconds(r["seconds"][ours]),
+        )
+        for name in others or [None]:
+            against = ("", "", "")
+            if name is not None:
+                middle, low, high = ratios(r["seconds"], name, ours)
+                against = (
+                    name,
+                    milliseconds(r["seconds"][name]),
+                    f"<b>{middle:,.3g}</b> [{low:,.3g}, {high:,.3g}]",
+                )
+            rows.append("".join(f"<td>{cell}</td>" for cell in (*case, *against)))
+    names = (
+        "network",
+        "biases",
+        "hidden",
+        "n",
+        "dtype",
+        "ours (ms)",
+        "against",
+        "theirs (ms)",
+        "theirs / ours",
+    )
+    head = "".join(f"<th>{name}</th>" for name in names)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<div style="overflow-x: auto"><table><tr>{head}</tr>{body}</table></div>'
+    return (
+        f'<div class="fl-scroll" tabindex="0" role="region" aria-label="Times, {kind}"><table class="fl-scoreboard fl-speed">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def milliseconds(seconds: list[float]) -> str:
+    """The median in milliseconds, three digits or all before the point."""
+    value = 1000 * statistics.median(seconds)
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def machine(device: str) -> str:
@@ -303,17 +336,16 @@ def main() -> None:
             print("\n".join(lines if len(results) == 1 else lines[1:]), flush=True)
         for peer in peers.values():
             peer.process.stdin.close()
+    versions = {"torch": torch.__version__.split("+")[0]}
+    if options.device == "cpu":
+        versions["scikit-learn"] = version("scikit-learn")
+        versions |= dict(package.split("==") for package in PEER[:2])
     stored = {
         "command": f"python -m featlearn.book.bench --device {options.device}",
         "commit": commit.stdout.strip(),
         "date": datetime.date.today().isoformat(),
         "machine": machine(options.device),
-        "versions": {
-            "torch": torch.__version__.split("+")[0],
-            "scikit-learn": version("scikit-learn") if options.device == "cpu" else "",
-            "neural-tangents": PEER[0].split("==")[1],
-            "jax": PEER[1].split("==")[1],
-        },
+        "versions": versions,
         "results": results,
     }
     if Path("/proc/self/status").exists() and options.device == "cpu":
