@@ -34,6 +34,7 @@ def polynomials(z: Any, degree: int) -> Tensor:
 
 
 @cache
+@torch.inference_mode(False)
 def rule() -> tuple[Tensor, Tensor]:
     r"""Nodes and weights with $\mathbb{E}[g(z)] \approx \sum_i w_i\,g(z_i)$ for $z \sim N(0, 1)$, in float64.
 
@@ -48,6 +49,7 @@ def rule() -> tuple[Tensor, Tensor]:
 
 
 @cache
+@torch.inference_mode(False)
 def _weighted(degree: int) -> tuple[Tensor, Tensor]:
     z, weights = rule()
     return z, weights * polynomials(z, degree)

@@ -4,13 +4,14 @@ $\Sigma^1 = \Theta^1 = \frac{\sigma_w^2}d\langle x, x'\rangle + \sigma_b^2$, and
 
 $\Sigma^l = \sigma_w^2\,\mathbb{E}[\varphi(z)\varphi(z')] + \sigma_b^2, \qquad \Theta^l = \Theta^{l-1}\,\sigma_w^2\,\mathbb{E}[\varphi'(z)\varphi'(z')] + \Sigma^l.$
 
-There are three ways to these matrices. All agree to rounding.
+There are three ways to these matrices. They agree to rounding, except for pairs of inputs at an angle $\gamma$ close to 0,
+where all but the last one carry an error of about $\varepsilon/\gamma$, $\varepsilon$ the rounding of the dtype.
 
 * *As the formulas stand*, on whole matrices: where a gradient is asked for.
-* *In place*, on square tiles that fit a cache: nothing of size $n\times m$ exists but the result.
+* *On tiles* that fit a cache, in place for ReLU and erf: nothing of size $n\times m$ exists but the result.
 * *By the angle*: without biases a ReLU kernel is $\|x\|\,\|x'\|$ times a function of the angle between $x$ and $x'$, and for
   inputs of one length every kernel is a function of it. A polynomial takes its place, whose cost does not
-  grow with the depth.
+  grow with the depth, up to about 20 layers, where its degree becomes too large.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -30,7 +30,7 @@ from torch import Tensor
 from featlearn.activations import NAMED, Activation
 
 TILE = {"cpu": 512, "cuda": 4096}
-CLOSE = 1e-3
+CLOSE = {torch.float32: 1e-3, torch.float64: 1e-6}
 NODES, MAX_DEGREE = 64, 48
 NNGP, NTK = "nngp", "ntk"
 RELU, ERF = NAMED["relu"], NAMED["erf"]
@@ -75,7 +75,7 @@ class Recursion:
                 theta = theta * self.sigma_w**2 * self.activation.derivative_dual(v_x[:, None], q_xy, v_y)
             q_xy = self.layer(self.activation.dual(v_x[:, None], q_xy, v_y))
             theta = theta + q_xy
-        return {NNGP: q_xy, NTK: theta}
+        return {NNGP: q_xy, NTK: theta} if NTK in wanted else {NNGP: q_xy}
 
 
 def kernels(rule: Recursion, X: Tensor, Y: Tensor, same: bool, wanted: Sequence[str]) -> list[Tensor]:
@@ -101,6 +101,9 @@ def _tiled(rule: Recursion, X: Tensor, Y: Tensor, same: bool, wanted: Sequence[s
     """Tile by tile into the results; for one set of points the lower triangle, which is then copied."""
     q_x = rule.variances(X)
     q_y = q_x if same else rule.variances(Y)
+    for name, q in (("X", q_x), ("Y", q_y)):
+        if not torch.isfinite(torch.stack(q)).all():
+            raise ValueError(f"{name} must have smaller entries: the kernel overflows {X.dtype}")
     tile = _tile_function(rule, X, Y, q_x, q_y, wanted)
     side = TILE["cpu" if X.device.type == "cpu" else "cuda"]
     results = [X.new_empty(len(X), len(Y)) for _ in wanted]
@@ -133,23 +136,23 @@ def _tile_function(
 
     def tile(rows: slice, columns: slice) -> list[Tensor]:
         cos = (unit_x[rows] @ unit_y[columns].T).clamp_(-1, 1)
+        v_x, v_y = [q[rows] for q in q_x], [q[columns] for q in q_y]
+        if curves is None and rule.activation not in (RELU, ERF):
+            found = rule.formulas(v_x, cos.mul_(r_x[rows]).mul_(r_y[columns]), v_y, wanted)
+            return [found[name] for name in wanted]
         close, angle = _close_pairs(cos, unit_x[rows], unit_y[columns])
         if curves is not None:
             z = cos.asin_().mul_(2 / math.pi)
             z[close] = 1 - 2 / math.pi * angle
             return [_horner(c, z).mul_(r_x[rows]).mul_(r_y[columns]) for c in curves]
-        v_x, v_y = [q[rows] for q in q_x], [q[columns] for q in q_y]
-        if rule.activation is RELU:
+        if rule.activation == RELU:
             cos[close] = angle.cos()
             equal = cos == 1
             found = _relu(rule, v_x, cos, v_y, equal if equal.any() else None)
-        elif rule.activation is ERF:
+        else:
             sin2 = 1 - cos.square()
             sin2[close] = angle.sin().square()
             found = _erf(rule, v_x, cos, sin2, v_y)
-        else:
-            q_xy = cos.mul_(r_x[rows]).mul_(r_y[columns])
-            found = rule.formulas(v_x, q_xy, v_y, wanted)
         return [found[name] for name in wanted]
 
     return tile
@@ -160,16 +163,22 @@ def _units(rule: Recursion, X: Tensor, q: Tensor) -> Tensor:
     u = X * (rule.sigma_w / math.sqrt(X.shape[1]))
     if rule.sigma_b > 0:
         u = torch.cat([u, torch.full_like(q[:, None], rule.sigma_b)], dim=1)
-    return u / torch.where(q > 0, q, 1.0).sqrt()[:, None]
+    return u / _lengths(q)[:, None]
+
+
+def _lengths(q: Tensor) -> Tensor:
+    r"""$\sqrt q$, and 1 where it is zero."""
+    return torch.where(q > 0, q, 1.0).sqrt()
 
 
 def _close_pairs(cos: Tensor, u: Tensor, v: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
     r"""Where $|\cos\gamma|$ is near 1, and $\gamma$ there: $2\operatorname{atan2}(\|u - v\|, \|u + v\|)$, which loses no digits (Kahan)."""
     low, high = torch.aminmax(cos)
-    if max(-low, high) <= 1 - CLOSE:
+    limit = 1 - CLOSE[cos.dtype]
+    if max(-low, high) <= limit:
         none = torch.empty(0, dtype=torch.long, device=cos.device)
         return (none, none), cos.new_empty(0)
-    i, j = (cos.abs() > 1 - CLOSE).nonzero(as_tuple=True)
+    i, j = (cos.abs() > limit).nonzero(as_tuple=True)
     norm = torch.linalg.vector_norm
     angle = [
         2 * torch.atan2(norm(u[a] - v[b], dim=1), norm(u[a] + v[b], dim=1))
@@ -193,7 +202,7 @@ def _relu(
         torch.addcmul(one, rho, rho, value=-1, out=sin).sqrt_()
         rho.mul_(kappa).add_(sin, alpha=1 / math.pi)
         tau.mul_(kappa)
-        after_x, after_y = q_x[layer + 1].sqrt()[:, None], q_y[layer + 1].sqrt()
+        after_x, after_y = _lengths(q_x[layer + 1])[:, None], _lengths(q_y[layer + 1])
         a_x = rule.sigma_w / math.sqrt(2) * q_x[layer].sqrt()[:, None] / after_x
         a_y = rule.sigma_w / math.sqrt(2) * q_y[layer].sqrt() / after_y
         rho.mul_(a_x).mul_(a_y).addcmul_(rule.sigma_b / after_x, rule.sigma_b / after_y).clamp_(-1, 1)
@@ -234,7 +243,7 @@ def _erf(
 def _curves_for(rule: Recursion, q_x: Tensor, q_y: Tensor, wanted: Sequence[str]) -> list[Tensor] | None:
     """The curves of the angle that give the wanted kernels, or None where lengths matter too."""
     q = 1.0
-    if rule.activation is not RELU or rule.sigma_b > 0:
+    if rule.activation != RELU or rule.sigma_b > 0:
         low, high = min(q_x.min(), q_y.min()).item(), max(q_x.max(), q_y.max()).item()
         if high - low > 8 * torch.finfo(q_x.dtype).eps * high or high == 0:
             return None
@@ -243,7 +252,6 @@ def _curves_for(rule: Recursion, q_x: Tensor, q_y: Tensor, wanted: Sequence[str]
     return None if any(c is None for c in curves) else [torch.as_tensor(c).to(q_x) for c in curves]
 
 
-@lru_cache(maxsize=256)
 def _curve(rule: Recursion, q: float, name: str, dtype: torch.dtype) -> np.ndarray | None:
     r"""The kernel over $q$ as a polynomial in $z = 1 - 2\gamma/\pi$, for inputs with $\Sigma^1(x, x) = q$; None if it is too rough.
 
@@ -251,7 +259,7 @@ def _curve(rule: Recursion, q: float, name: str, dtype: torch.dtype) -> np.ndarr
     """
 
     def kernel(z: np.ndarray) -> np.ndarray:
-        if rule.activation is RELU:
+        if rule.activation == RELU:
             return _relu_curve(rule, q, math.pi / 2 * (1 - z))[name] / q
         variance = [torch.tensor([q], dtype=torch.float64)]
         for _ in range(rule.depth - 1):

@@ -32,10 +32,14 @@ class GaussianProcessKernel(Kernel):
     """
 
     def __init__(self, kernel: Callable[..., Tensor]) -> None:
+        if not callable(kernel):
+            raise TypeError(f"kernel must be callable, got {type(kernel).__name__}")
         self.kernel = kernel
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """The (n, m) array of the kernel; with `eval_gradient` also its (n, n, 0) gradient."""
+        if eval_gradient and Y is not None:
+            raise ValueError("eval_gradient must be off where Y is given")
         K = self.kernel(X) if Y is None else self.kernel(X, Y)
         K = K.detach().cpu().numpy()
         return (K, np.empty((*K.shape, 0))) if eval_gradient else K

@@ -82,7 +82,7 @@ def test_series_equals_closed_form():
     ).any()
 
 
-@pytest.mark.parametrize("slope", [0.0, 0.1, -1.0])
+@pytest.mark.parametrize("slope", [0.0, 0.1, 0.99, -1.0])
 def test_a_kink_at_zero_costs_nothing(slope):
     """max(z, 0) + slope min(z, 0) has closed forms: (1 - slope)² times ReLU's, plus slope q_xy, or slope."""
     phi = Activation("leaky", lambda z: torch.relu(z) - slope * torch.relu(-z))
@@ -117,8 +117,39 @@ def test_derivatives_where_inputs_vanish_or_are_equal():
 
 
 def test_the_functions_of_torch_are_recognised():
-    assert activations.get(torch.relu) is activations.get("relu")
-    assert activations.get(torch.erf) is activations.get("erf")
+    for relu in (torch.relu, torch.nn.functional.relu, torch.nn.ReLU()):
+        assert activations.get(relu) is activations.get("relu")
+    for erf in (torch.erf, torch.special.erf):
+        assert activations.get(erf) is activations.get("erf")
+
+
+def test_small_variances_keep_a_kink():
+    """max(z, 0) + 0.1 min(z, 0) is homogeneous: its dual scales with the variance."""
+    phi = Activation("leaky", lambda z: torch.relu(z) - 0.1 * torch.relu(-z))
+    q = covariances(6)
+    for scale in (1e-12, 1e-30, 1e-100):
+        torch.testing.assert_close(
+            phi.dual(*(scale * v for v in q)) / scale, phi.dual(*q), rtol=1e-9, atol=1e-12
+        )
+
+
+def test_what_is_no_activation():
+    with pytest.raises(ValueError, match="entry by entry"):
+        activations.get(lambda z: z - z.mean())
+    step = activations.get(lambda z: (z > 0).to(z))
+    with pytest.raises(ValueError, match="jumps at zero"):
+        step.derivative_moment(torch.ones(1, dtype=torch.float64))
+
+
+def test_the_series_survives_inference_mode():
+    hermite.rule.cache_clear()
+    hermite._weighted.cache_clear()
+    q = torch.ones(2, dtype=torch.float64)
+    with torch.inference_mode():
+        activations.get("tanh").second_moment(q)
+    q.requires_grad_()
+    (gradient,) = torch.autograd.grad(activations.get("tanh").second_moment(q).sum(), q)
+    assert torch.isfinite(gradient).all()
 
 
 def test_a_kink_elsewhere_has_no_derivative_dual():

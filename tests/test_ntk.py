@@ -1,5 +1,6 @@
 """The tangent kernel against quadrature, finite differences, real networks and automatic differentiation."""
 
+import copy
 import functools
 from itertools import pairwise
 
@@ -246,7 +247,7 @@ def test_modules_in_blocks_with_several_outputs_and_frozen_parameters(monkeypatc
     assert whole.shape == (5, 4, 3, 3)
     assert whole[4, 2, 1, 0].item() == pytest.approx((gradient(X[4], 1) @ gradient(Y[2], 0)).item())
     alone = empirical_ntk(module, X)
-    monkeypatch.setattr(ntk, "JACOBIAN_BYTES", 2 * 47 * 3 * 8)
+    monkeypatch.setattr(ntk, "MEMORY", 4 * 2 * 47 * 3 * 8)
     torch.testing.assert_close(empirical_ntk(module, X, Y), whole)
     torch.testing.assert_close(empirical_ntk(module, X), alone)
     module[0].weight.requires_grad_(False)
@@ -330,3 +331,83 @@ def test_incomplete_parameters_are_named():
         empirical_ntk(net, X, theta={"W1": torch.zeros(4, 5, dtype=torch.float64)})
     with pytest.raises(ValueError, match="Y must have 5 columns"):
         empirical_ntk(net, X, random(2, 4), theta=net.initialise(np.random.default_rng(0)))
+
+
+def test_the_gradient_in_the_second_argument():
+    kernel, X, Y = NTK(3, "relu", 1.2, 0.3), random(3), random(2, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda Z: kernel(X, Z), Y)
+
+
+@pytest.mark.parametrize("sigma_b", [0.0, 0.3])
+@pytest.mark.parametrize("activation", ["relu", "erf"])
+def test_deep_kernels_in_single_precision(activation, sigma_b):
+    """Where the polynomial would need too high a degree, or too large coefficients, the tiles take over."""
+    X = random(12)
+    X = X / X.norm(dim=1, keepdim=True)
+    for depth in (8, 15, 20, 25):
+        kernel = NTK(depth, activation, 1.5, sigma_b)
+        K, wanted = kernel(X.float()).double(), kernel(X)
+        torch.testing.assert_close(K / wanted.max(), wanted / wanted.max(), rtol=0, atol=5e-5)
+
+
+def test_lengths_that_differ_a_little_are_not_equal():
+    X = random(6)
+    X = X / X.norm(dim=1, keepdim=True) * torch.linspace(1, 1 + 1e-7, 6, dtype=torch.float64)[:, None]
+    kernel = NTK(3, "erf", 1.5, 0.3)
+    torch.testing.assert_close(kernel(X), kernel(X.clone().requires_grad_()).detach(), rtol=1e-12, atol=0)
+
+
+def test_deep_networks_with_a_zero_input():
+    X = random(3)
+    X[1] = 0
+    K = NTK(21, "relu", 2**0.5)(X)
+    assert torch.isfinite(K).all()
+    assert (K[1] == 0).all()
+
+
+def test_an_activation_with_state_is_evaluated_anew():
+    slope = torch.nn.PReLU(init=0.1).double()
+    X = random(4)
+    X = X / X.norm(dim=1, keepdim=True)
+    kernel = NTK(3, slope)
+    kernel(X, X.clone())
+    slope.weight.data.fill_(0.7)
+    fresh = NTK(3, lambda z: torch.relu(z) - 0.7 * torch.relu(-z))
+    torch.testing.assert_close(kernel(X, X.clone()), fresh(X, X.clone()))
+
+
+def test_a_copy_is_as_fast_as_the_original():
+    kernel = copy.deepcopy(NTK(3))
+    assert kernel.activation == recursion.RELU
+
+
+def test_inputs_that_overflow_are_refused():
+    with pytest.raises(ValueError, match="X must have smaller entries"):
+        NTK(3)(1e20 * random(3, dtype=torch.float32))
+
+
+def test_parameters_of_another_network_are_refused():
+    theta = Network((5, 9, 9, 1)).initialise(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="W1"):
+        empirical_ntk(Network((5, 7, 6, 1)), random(3), theta=theta)
+
+
+def test_modules_on_indices_and_with_buffers():
+    torch.manual_seed(0)
+    words = torch.nn.Sequential(torch.nn.Embedding(7, 3), torch.nn.Flatten(), torch.nn.Linear(6, 1)).double()
+    X = torch.tensor([[0, 1], [1, 2], [6, 0]])
+    K = empirical_ntk(words, X)
+    assert K.shape == (3, 3)
+    norm = torch.nn.Sequential(torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 1)).double().eval()
+    before = {name: b.clone() for name, b in norm.named_buffers()}
+    empirical_ntk(norm, random(3))
+    assert all(torch.equal(b, before[name]) for name, b in norm.named_buffers())
+    with pytest.raises(ValueError, match="model must map"):
+        empirical_ntk(torch.nn.LSTM(5, 1).double(), random(3))
+
+
+def test_scikit_learn_refuses_what_it_should():
+    with pytest.raises(TypeError, match="kernel"):
+        GaussianProcessKernel(3)
+    with pytest.raises(ValueError, match="eval_gradient"):
+        GaussianProcessKernel(NTK(2))(np.ones((2, 2)), np.ones((2, 2)), eval_gradient=True)

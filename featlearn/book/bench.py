@@ -257,15 +257,8 @@ def as_html(stored: dict[str, Any], kind: str) -> str:
     rows = []
     for r in (r for r in stored["results"] if r["kind"] == kind):
         ours, *others = r["seconds"]
-        biases = "with" if r["sigma_b"] else "without"
-        case = (
-            r["activation"],
-            biases,
-            r["hidden"],
-            f"{r['n']:,}",
-            r["dtype"],
-            milliseconds(r["seconds"][ours]),
-        )
+        network = f"{r['activation']}{', biases' if r['sigma_b'] else ''}"
+        case = (network, r["hidden"], f"{r['n']:,}", r["dtype"], milliseconds(r["seconds"][ours]))
         for name in others or [None]:
             against = ("", "", "")
             if name is not None:
@@ -276,17 +269,7 @@ def as_html(stored: dict[str, Any], kind: str) -> str:
                     f"<b>{middle:,.3g}</b> [{low:,.3g}, {high:,.3g}]",
                 )
             rows.append("".join(f"<td>{cell}</td>" for cell in (*case, *against)))
-    names = (
-        "network",
-        "biases",
-        "hidden",
-        "n",
-        "dtype",
-        "ours (ms)",
-        "against",
-        "theirs (ms)",
-        "theirs / ours",
-    )
+    names = ("network", "hidden", "n", "dtype", "ours (ms)", "against", "(ms)", "over ours")
     head = "".join(f"<th>{name}</th>" for name in names)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return (
@@ -322,7 +305,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="file to write")
     options = parser.parse_args()
     commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     )
     with tempfile.TemporaryDirectory() as folder:
         peers = {}
@@ -336,6 +319,7 @@ def main() -> None:
             print("\n".join(lines if len(results) == 1 else lines[1:]), flush=True)
         for peer in peers.values():
             peer.process.stdin.close()
+            peer.process.wait()
     versions = {"torch": torch.__version__.split("+")[0]}
     if options.device == "cpu":
         versions["scikit-learn"] = version("scikit-learn")
