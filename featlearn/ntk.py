@@ -15,7 +15,7 @@ from torch.func import functional_call, jacrev, vmap
 from featlearn import recursion, validate, wide
 from featlearn.networks import Network, Parameters
 
-MEMORY = 2**30
+MEMORY = {"cpu": 2**30, "cuda": 2**33}
 
 
 class NTK(wide.WideKernel):
@@ -169,7 +169,8 @@ def _module_ntk(model: torch.nn.Module, X: Any, Y: Any) -> Tensor:
         raise ValueError(f"model must map a batch (1, ...) to (1,) or (1, C), got {got}")
     outputs = output.numel()
     size = sum(p.numel() for p in trained.values())
-    rows = max(1, MEMORY // (4 * size * outputs * first.element_size()))
+    memory = MEMORY["cpu" if first.device.type == "cpu" else "cuda"]
+    rows = max(1, memory // (4 * size * outputs * first.element_size()))
 
     def value(at: Parameters, x: Tensor) -> Tensor:
         return functional_call(model, at, (x[None],)).reshape(outputs)
