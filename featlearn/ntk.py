@@ -179,7 +179,7 @@ def _module_ntk(model: torch.nn.Module, X: Any, Y: Any) -> Tensor:
         parts = vmap(jacrev(value), in_dims=(None, 0))(trained, block)
         return [part.reshape(len(block) * outputs, -1) for part in parts.values()]
 
-    K = X.new_empty(len(X) * outputs, len(Y) * outputs)
+    K = first.new_empty(len(X) * outputs, len(Y) * outputs)
     for i in range(0, len(X), rows):
         J = gradients(X[i : i + rows])
         a = slice(i * outputs, i * outputs + len(J[0]))

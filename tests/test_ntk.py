@@ -397,7 +397,13 @@ def test_modules_on_indices_and_with_buffers():
     words = torch.nn.Sequential(torch.nn.Embedding(7, 3), torch.nn.Flatten(), torch.nn.Linear(6, 1)).double()
     X = torch.tensor([[0, 1], [1, 2], [6, 0]])
     K = empirical_ntk(words, X)
-    assert K.shape == (3, 3)
+    seen = words[0](X).flatten(1).detach()
+    blocks = words[2].weight.detach().reshape(2, 3)
+    for a in range(3):
+        for b in range(3):
+            pairs = [(i, j) for i in range(2) for j in range(2) if X[a, i] == X[b, j]]
+            inner = sum((blocks[i] @ blocks[j] for i, j in pairs), torch.zeros(()))
+            assert K[a, b].item() == pytest.approx((seen[a] @ seen[b] + 1 + inner).item())
     norm = torch.nn.Sequential(torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 1)).double().eval()
     before = {name: b.clone() for name, b in norm.named_buffers()}
     empirical_ntk(norm, random(3))
