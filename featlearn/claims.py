@@ -273,6 +273,35 @@ def fit_power_law(
     return PowerLaw(float(slopes[0]), (float(low), float(high)), prefactor)
 
 
+def crossing(x: Sequence[float] | np.ndarray, y: Any, level: float) -> np.ndarray:
+    r"""Where each row of y first falls below `level`, interpolated between neighbours in $\log x$; shape (S,).
+
+    NaN for a row that starts below the level or never reaches it: then the grid does not show where it crosses.
+
+    Parameters
+    ----------
+    x
+        (k,) positive, increasing.
+    y
+        (S, k) curves, one row a seed.
+    level
+        The height to cross.
+    """
+    x, y, level = np.asarray(x, dtype=float), np.asarray(y, dtype=float), validate.real(level, "level")
+    if x.ndim != 1 or np.any(x <= 0) or np.any(np.diff(x) <= 0):
+        raise ValueError("x must be a vector of positive, increasing numbers")
+    if y.ndim != 2 or y.shape[1] != len(x):
+        raise ValueError(f"y must have shape (seeds, {len(x)}), got {y.shape}")
+    found = np.full(len(y), np.nan)
+    for row, curve in enumerate(y):
+        below = np.flatnonzero(curve < level)
+        if below.size and below[0] > 0:
+            i = below[0]
+            share = (curve[i - 1] - level) / (curve[i - 1] - curve[i])
+            found[row] = x[i - 1] * (x[i] / x[i - 1]) ** share
+    return found
+
+
 def exponent(id: str, says: str, *, predicted: float, fit: PowerLaw, within: float, source: str) -> Claim:
     """The fitted exponent agrees with the prediction.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -63,3 +64,21 @@ def coefficients(function: Callable[[Tensor], Tensor], degree: int, q: Any = 1.0
     q, degree = validate.as_tensor(q, "q").to(torch.float64), validate.integer(degree, "degree", at_least=0)
     z, weighted = (part.to(q.device) for part in _weighted(degree))
     return torch.einsum("...i,ki->k...", function(q.sqrt()[..., None] * z), weighted)
+
+
+def features(X: Any, degree: int) -> Tensor:
+    r"""$\prod_ih_{k_i}(x_i)$ for all $k$ with $\sum_ik_i$ = `degree`, shape (..., $\binom{d+\text{degree}-1}{\text{degree}}$), for X of shape (..., d).
+
+    For $x \sim N(0, I)$ they are orthonormal, and features of different degrees are orthogonal.
+    """
+    X, degree = validate.as_tensor(X, "X"), validate.integer(degree, "degree", at_least=0)
+    if X.ndim == 0:
+        raise ValueError("X must have at least one axis, got a number")
+    h = polynomials(X, degree)
+    columns = []
+    for chosen in combinations_with_replacement(range(X.shape[-1]), degree):
+        column = torch.ones_like(X[..., 0])
+        for i in set(chosen):
+            column = column * h[chosen.count(i)][..., i]
+        columns.append(column)
+    return torch.stack(columns, dim=-1)

@@ -199,6 +199,8 @@ class TwoLayerEnsemble:
         Its first step.
     weight_decay
         Decoupled decay of W and a.
+    penalty
+        $\lambda$: adds $\frac\lambda2(\|W\|_F^2 + \|a\|^2)$ to the loss of each network.
     random_state
         Numpy generator of the initial weights.
     show_progress
@@ -212,12 +214,14 @@ class TwoLayerEnsemble:
         steps: int = 1000,
         learning_rate: float = 1e-2,
         weight_decay: float = 0.0,
+        penalty: float = 0.0,
         random_state: np.random.Generator | None = None,
         show_progress: bool = False,
     ) -> None:
         self.width, self.steps = validate.integer(width, "width"), validate.integer(steps, "steps")
         self.learning_rate = validate.real(learning_rate, "learning_rate", above=0)
         self.weight_decay = validate.real(weight_decay, "weight_decay", at_least=0)
+        self.penalty = validate.real(penalty, "penalty", at_least=0)
         self.random_state = None if random_state is None else validate.generator(random_state, "random_state")
         self.show_progress = show_progress
 
@@ -240,7 +244,10 @@ class TwoLayerEnsemble:
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.steps)
         for _ in progress(range(self.steps), "training", show=self.show_progress):
             optimiser.zero_grad()
-            (self.network(self.theta, X) - y).square().mean(dim=1).sum().backward()
+            loss = (self.network(self.theta, X) - y).square().mean(dim=1).sum()
+            if self.penalty:
+                loss = loss + self.penalty / 2 * (theta["W1"].square().sum() + theta["W2"].square().sum())
+            loss.backward()
             optimiser.step()
             schedule.step()
         return self

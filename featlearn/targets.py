@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import comb, exp, lgamma, log, pi, sqrt
+from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.special import eval_gegenbauer
 
 from featlearn import validate
@@ -33,6 +35,65 @@ def harmonic_dimension(d: int, degree: int) -> int:
     r"""$N(d, k) = \binom{d+k-1}{k} - \binom{d+k-3}{k-2}$, the dimension of $H_k$ on the sphere in $\mathbb{R}^d$."""
     d, k = validate.integer(d, "d", at_least=2), validate.integer(degree, "degree", at_least=0)
     return comb(d + k - 1, k) - (comb(d + k - 3, k - 2) if k >= 2 else 0)
+
+
+def gegenbauer(degree: int, t: Any, d: int) -> np.ndarray:
+    r"""$P_k(t)$, the Gegenbauer polynomial of the sphere in $\mathbb{R}^d$ with $P_k(1) = 1$, $d \ge 3$.
+
+    $\sum_jY_j(x)Y_j(x') = N(d, k)P_k(\cos\angle(x, x'))$ for any orthonormal basis $Y_j$ of $H_k$ (addition theorem).
+    """
+    degree, d = validate.integer(degree, "degree", at_least=0), validate.integer(d, "d", at_least=3)
+    alpha = (d - 2) / 2
+    return eval_gegenbauer(degree, alpha, t) / eval_gegenbauer(degree, alpha, 1.0)
+
+
+def zonal_eigenvalues(h: Callable[[np.ndarray], np.ndarray], d: int, degrees: Sequence[int]) -> np.ndarray:
+    r"""The eigenvalues $\lambda_k = \mathbb{E}[h(\tau)P_k(\tau)]$ of the kernel $h(\cos\angle(x, x'))$, x uniform on the sphere, $d \ge 3$.
+
+    Each belongs to all $N(d, k)$ harmonics of degree $k$. By Gauss–Legendre quadrature in the angle, for smooth h.
+    """
+    d = validate.integer(d, "d", at_least=3)
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    angle = (nodes + 1) * pi / 2
+    weights = weights * np.sin(angle) ** (d - 2)
+    tau = np.cos(angle)
+    return np.array([np.sum(weights * h(tau) * gegenbauer(k, tau, d)) for k in degrees]) / weights.sum()
+
+
+def learnability(
+    eigenvalues: Sequence[float] | np.ndarray,
+    multiplicities: Sequence[float] | np.ndarray,
+    n: float,
+    ridge: float,
+) -> np.ndarray:
+    r"""$c_k = \lambda_k/(\lambda_k+\kappa)$ where $\kappa > 0$ solves $\sum_kN_kc_k+\delta/\kappa = n$: the share of each eigenspace that
+    kernel ridge regression learns from n samples, on average, for large n (Simon, Dickens, Karkada and DeWeese 2023).
+
+    Parameters
+    ----------
+    eigenvalues, multiplicities
+        $\lambda_k \ge 0$ and how often each occurs, $N_k$.
+    n
+        Number of samples; it may be fractional.
+    ridge
+        $\delta > 0$, what is added to the diagonal of the kernel matrix.
+    """
+    spectrum, counts = np.asarray(eigenvalues, dtype=float), np.asarray(multiplicities, dtype=float)
+    if spectrum.shape != counts.shape or spectrum.ndim != 1:
+        raise ValueError(
+            f"eigenvalues and multiplicities must be vectors of one length, got {spectrum.shape}, {counts.shape}"
+        )
+    if np.any(spectrum < 0) or np.any(counts <= 0):
+        raise ValueError("eigenvalues must be at least 0 and multiplicities positive")
+    n, ridge = validate.real(n, "n", above=0), validate.real(ridge, "ridge", above=0)
+    total = (counts @ spectrum + ridge) / n
+
+    def excess(log_kappa: float) -> float:
+        kappa = exp(log_kappa)
+        return float(counts @ (spectrum / (spectrum + kappa))) + ridge / kappa - n
+
+    kappa = exp(brentq(excess, log(ridge / (2 * n)), log(2 * total), xtol=1e-14))
+    return spectrum / (spectrum + kappa)
 
 
 def ridge_energies(
@@ -61,8 +122,7 @@ def ridge_energies(
 
     def mean(k: int) -> float:
         def integrand(t: float) -> float:
-            P = eval_gegenbauer(k, alpha, t) / eval_gegenbauer(k, alpha, 1.0)
-            return g(sqrt(d) * t) * P * (1 - t * t) ** (alpha - 0.5)
+            return g(sqrt(d) * t) * gegenbauer(k, t, d) * (1 - t * t) ** (alpha - 0.5)
 
         tight = 1e-9 * normaliser / sqrt(harmonic_dimension(d, k))
         return quad(integrand, -1, 1, points=list(kinks) or None, limit=400, epsabs=tight)[0] / normaliser

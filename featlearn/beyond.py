@@ -1,0 +1,295 @@
+r"""Beyond the tangent: quadratic models, signs that silence the linear term, and low rank as a prior.
+
+A quadratic function of features $g$ is a symmetric matrix, $f(x) = g(x)^\top Mg(x)$. Fixed features choose the $M$ of
+least Frobenius norm, a trained layer one of small nuclear norm; `minimum_frobenius` and `minimum_nuclear` are the two.
+`SignedNetwork` is a two-layer network near its start whose neurons move under random signs, so that it learns
+through the second-order term of its Taylor series. `ThreeLayer` puts such a layer on top of whitened polynomial features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import jvp
+
+from featlearn import activations, validate
+
+
+def quadratic_form(M: Any, G: Any) -> Tensor:
+    r"""$g_i^\top Mg_i$ for the rows $g_i$ of G, shape (..., n), for M of shape (..., D, D) and G of shape (..., n, D)."""
+    M, G = validate.as_tensor(M, "M"), validate.as_tensor(G, "G")
+    if M.ndim < 2 or G.ndim < 2 or M.shape[-2:] != (G.shape[-1],) * 2:
+        raise ValueError(f"M and G must end in (D, D) and (n, D), got {tuple(M.shape)} and {tuple(G.shape)}")
+    return ((G @ M) * G).sum(dim=-1)
+
+
+def _measurements(G: Any, y: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""G, y, the pseudo-inverse of the Gram matrix $(g_i\cdot g_j)^2$, and the interpolant of least Frobenius norm."""
+    G = validate.as_tensor(G, "G")
+    y = validate.as_tensor(y, "y").to(G)
+    if G.ndim < 2 or y.shape != G.shape[:-1]:
+        raise ValueError(
+            f"G and y must have shapes (..., n, D) and (..., n), got {tuple(G.shape)}, {tuple(y.shape)}"
+        )
+    inverse = torch.linalg.pinv((G @ G.mT).square(), hermitian=True)
+    return G, y, inverse, _combine(G, (inverse @ y[..., None])[..., 0])
+
+
+def _combine(G: Tensor, weights: Tensor) -> Tensor:
+    r"""$\sum_ic_ig_ig_i^\top$."""
+    return G.mT @ (weights[..., None] * G)
+
+
+def minimum_frobenius(G: Any, y: Any) -> Tensor:
+    r"""The symmetric $M$ of least $\|M\|_F$ with $g_i^\top Mg_i = y_i$ for all i, shape (..., D, D).
+
+    $M = \sum_ic_ig_ig_i^\top$ with $c = K^+y$, $K_{ij} = (g_i\cdot g_j)^2$: regression with the quadratic kernel. Where no
+    $M$ interpolates, the least-squares one.
+
+    Parameters
+    ----------
+    G
+        (..., n, D) features; leading axes are independent problems.
+    y
+        (..., n) labels.
+    """
+    return _measurements(G, y)[3]
+
+
+def minimum_nuclear(G: Any, y: Any, *, iterations: int = 500, tolerance: float = 1e-7) -> Tensor:
+    r"""The symmetric $M$ of least nuclear norm with $g_i^\top Mg_i = y_i$ for all i, shape (..., D, D).
+
+    Douglas–Rachford splitting: project onto the interpolants, reflect, shrink the eigenvalues by a threshold $\tau$,
+
+    $$P = \Pi(Z), \qquad N = \mathrm{shrink}_\tau(2P-Z), \qquad Z \leftarrow Z+N-P.$$
+
+    Any $\tau > 0$ leads to a minimiser; we take 0.3 times the largest eigenvalue of the interpolant of least Frobenius norm.
+
+    Parameters
+    ----------
+    G, y
+        As in `minimum_frobenius`. The labels must be interpolable.
+    iterations, tolerance
+        Stop when $\|N-P\|_F \le$ `tolerance` $\cdot\|P\|_F$ for every problem, at the latest after `iterations`.
+
+    Returns
+    -------
+    Tensor
+        The last $P$: it interpolates exactly, and is optimal up to the tolerance.
+    """
+    iterations, tolerance = (
+        validate.integer(iterations, "iterations"),
+        validate.real(tolerance, "tolerance", above=0),
+    )
+    G, y, inverse, P = _measurements(G, y)
+    Z, tau = P, 0.3 * torch.linalg.matrix_norm(P, ord=2)[..., None]
+    for _ in range(iterations):
+        P = Z - _combine(G, (inverse @ (quadratic_form(Z, G) - y)[..., None])[..., 0])
+        s, U = torch.linalg.eigh(2 * P - Z)
+        N = (U * (s.sign() * (s.abs() - tau).clamp_min(0))[..., None, :]) @ U.mT
+        Z = Z + N - P
+        if torch.all((N - P).flatten(-2).norm(dim=-1) <= tolerance * P.flatten(-2).norm(dim=-1)):
+            break
+    return P
+
+
+@dataclass(frozen=True)
+class SignedNetwork:
+    r"""$f_V(x) = \frac1{\sqrt m}\sum_ja_j\bigl[\sigma((w_j+z_jv_j)\cdot x)-\sigma(w_j\cdot x)\bigr]$ with signs $z_j = \pm1$.
+
+    The start $W, a$ is fixed, the movement $V$ is trained. Source: Bai and Lee (2020); S3, signed dropout. All tensors may
+    carry a first axis of B independent members.
+
+    Parameters
+    ----------
+    W
+        (m, d) or (B, m, d), the start.
+    a
+        (m,) or (B, m), fixed output weights.
+    activation
+        $\sigma$, a name or a function of tensors.
+    """
+
+    W: Tensor
+    a: Tensor
+    activation: str | Callable[[Tensor], Tensor] = torch.nn.functional.softplus
+
+    def __post_init__(self) -> None:
+        W, a = validate.as_tensor(self.W, "W", (2, 3)), validate.as_tensor(self.a, "a")
+        if a.shape != W.shape[:-1]:
+            raise ValueError(f"a must have shape {tuple(W.shape[:-1])} to go with W, got {tuple(a.shape)}")
+        object.__setattr__(self, "W", W)
+        object.__setattr__(self, "a", a.to(W))
+        object.__setattr__(self, "activation", activations.get(self.activation))
+
+    @classmethod
+    def draw(
+        cls,
+        m: int,
+        d: int,
+        rng: np.random.Generator,
+        members: int | None = None,
+        *,
+        activation: str | Callable[[Tensor], Tensor] = torch.nn.functional.softplus,
+        dtype: torch.dtype = torch.float64,
+    ) -> SignedNetwork:
+        r"""$w_j \sim N(0, I/d)$ and random signs $a_j = \pm1$."""
+        validate.generator(rng, "rng")
+        batch = () if members is None else (validate.integer(members, "members"),)
+        shape = (*batch, validate.integer(m, "m"), validate.integer(d, "d"))
+        W = rng.standard_normal(shape) / math.sqrt(d)
+        a = rng.choice([-1.0, 1.0], shape[:-1])
+        return cls(torch.as_tensor(W).to(dtype), torch.as_tensor(a).to(dtype), activation)
+
+    def _sum(self, neurons: Tensor) -> Tensor:
+        r"""$\frac1{\sqrt m}\sum_ja_jh_j$ for neurons $h$ of shape (..., n, m)."""
+        return (neurons @ self.a[..., None])[..., 0] / math.sqrt(self.W.shape[-2])
+
+    def __call__(self, V: Tensor, X: Any, signs: Tensor | float = 1.0) -> Tensor:
+        """The outputs at the rows of X, shape (n,) or (B, n); `signs` has the shape of a."""
+        X = self._inputs(X)
+        moved = self.W + (signs[..., None] if isinstance(signs, Tensor) else signs) * V
+        return self._sum(self.activation(X @ moved.mT) - self.activation(X @ self.W.mT))
+
+    def _inputs(self, X: Any) -> Tensor:
+        X = validate.as_tensor(X, "X", (2, 3)).to(self.W)
+        if X.shape[-1] != self.W.shape[-1]:
+            raise ValueError(f"X must have {self.W.shape[-1]} columns, got {X.shape[-1]}")
+        return X
+
+    def mean(self, V: Tensor, X: Any) -> Tensor:
+        r"""$\mathbb{E}_zf_V(x) = \frac12(f_V+f_{-V})$: exact, because each neuron has a sign of its own."""
+        return (self(V, X) + self(V, X, -1.0)) / 2
+
+    def variance(self, V: Tensor, X: Any) -> Tensor:
+        r"""$\mathrm{Var}_zf_V(x) = \frac1m\sum_ja_j^2\,\tfrac14\bigl[\sigma((w_j+v_j)\cdot x)-\sigma((w_j-v_j)\cdot x)\bigr]^2$."""
+        X = self._inputs(X)
+        odd = (self.activation(X @ (self.W + V).mT) - self.activation(X @ (self.W - V).mT)) / 2
+        return (odd.square() @ self.a.square()[..., None])[..., 0] / self.W.shape[-2]
+
+    def taylor(self, V: Tensor, X: Any) -> tuple[Tensor, Tensor]:
+        r"""The first two terms of $f_V$ in V, each of the shape of the output.
+
+        $\frac1{\sqrt m}\sum_ja_j\sigma'(w_j\cdot x)\,v_j\cdot x$ and $\frac1{2\sqrt m}\sum_ja_j\sigma''(w_j\cdot x)(v_j\cdot x)^2$.
+        """
+        X = self._inputs(X)
+        z, moved = X @ self.W.mT, X @ V.mT
+        curvature = activations.Activation("second", self.activation.derivative).derivative(z)
+        return self._sum(self.activation.derivative(z) * moved), self._sum(curvature * moved.square()) / 2
+
+    def descent(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        step: float | Tensor,
+        steps: int,
+        decay: float = 0.0,
+        rng: np.random.Generator | None = None,
+    ) -> Iterator[Tensor]:
+        r"""Gradient descent on $\frac1{2n}\sum_i(f_V(x_i)-y_i)^2+\lambda\sum_j\|v_j\|^4$ from $V = 0$: yields $V_0, V_1, \dots$
+
+        With `rng` every step draws fresh signs, which act in the forward pass and therefore also multiply the gradient of
+        each neuron. Without it all signs are $+1$: plain training.
+
+        Parameters
+        ----------
+        X, y
+            (n, d) and (n,), or one batch a member, (B, n, d) and (B, n).
+        step, steps
+            $\eta$, one number or (B,) for each member its own, and the number of steps. A member that diverges ends in NaN;
+            when all have, this raises.
+        decay
+            $\lambda$.
+        rng
+            Generator of the signs, or none.
+        """
+        eta = validate.as_tensor(step, "step", (0, 1)).to(self.W)
+        if (eta <= 0).any() or (eta.ndim == 1 and eta.shape != self.W.shape[:-2]):
+            raise ValueError(f"step must be positive, one number or one for each member, got {step!r}")
+        steps, decay = validate.integer(steps, "steps", at_least=0), validate.real(decay, "decay", at_least=0)
+        eta = eta[..., None, None]
+        X, y = self._inputs(X), validate.as_tensor(y, "y", (1, 2)).to(self.W)
+        if y.shape not in (X.shape[:-1], (*self.W.shape[:-2], X.shape[-2])):
+            raise ValueError(f"y must have shape {tuple(X.shape[:-1])} to go with X, got {tuple(y.shape)}")
+        start = self._sum(self.activation(X @ self.W.mT))
+        scale = self.a / (math.sqrt(self.W.shape[-2]) * X.shape[-2])
+        V = torch.zeros_like(self.W)
+        yield V
+        for _ in range(steps):
+            z = torch.ones_like(self.a)
+            if rng is not None:
+                z = torch.as_tensor(rng.choice([-1.0, 1.0], tuple(self.a.shape))).to(self.a)
+            pre = X @ (self.W + z[..., None] * V).mT
+            value, slope = jvp(self.activation, (pre,), (torch.ones_like(pre),))
+            residual = self._sum(value) - start - y
+            gradient = (z * scale)[..., None] * ((residual[..., None] * slope).mT @ X)
+            V = V - eta * (gradient + 4 * decay * V.square().sum(dim=-1, keepdim=True) * V)
+            if not torch.isfinite(residual).any():
+                raise ValueError(f"training diverges with step={step}: take a smaller one")
+            yield V
+
+
+def whitener(G: Any) -> Tensor:
+    r"""$\hat\Sigma^{-1/2}$ with $\hat\Sigma = \frac1n\sum_ig_ig_i^\top$, shape (..., D, D); directions without data are dropped."""
+    G = validate.as_tensor(G, "G")
+    if G.ndim < 2:
+        raise ValueError(f"G must have shape (..., n, D), got {tuple(G.shape)}")
+    s, U = torch.linalg.eigh(G.mT @ G / G.shape[-2])
+    seen = s > s[..., -1:] * G.shape[-1] * torch.finfo(G.dtype).eps
+    return (U * torch.where(seen, s.clamp_min(torch.finfo(s.dtype).tiny).rsqrt(), 0.0)[..., None, :]) @ U.mT
+
+
+class ThreeLayer:
+    r"""$f(x) = \hat g^\top M\hat g$ with $\hat g = \hat\Sigma^{-1/2}g(x)$: features, whitening, a quadratic layer. Source: S3, three layers.
+
+    The last layer is the convex limit of a wide quadratic model. With the regulariser $\|W\hat\Sigma^{1/2}\|_{2,4}^4$ on a layer
+    over $g$, which is $\|\hat W\|_{2,4}^4$ on a layer over $\hat g$, it is the interpolant of least *nuclear* norm. With random features
+    in its place it would be the one of least *Frobenius* norm.
+
+    Parameters
+    ----------
+    features
+        $g$, a function from (..., n, d) inputs to (..., n, D) features.
+    norm : {"nuclear", "frobenius"}
+        What the last layer keeps small.
+    whiten
+        Whether to divide by $\hat\Sigma^{1/2}$.
+    options
+        Passed on to `minimum_nuclear`.
+    """
+
+    def __init__(
+        self,
+        features: Callable[[Tensor], Tensor],
+        norm: str = "nuclear",
+        *,
+        whiten: bool = True,
+        **options: Any,
+    ) -> None:
+        if not callable(features):
+            raise TypeError(f"features must be a function, got {type(features).__name__}")
+        self.features, self.whiten, self.options = features, whiten, options
+        self.norm = validate.one_of(norm, "norm", ("nuclear", "frobenius"))
+
+    def fit(self, X: Any, y: Any) -> ThreeLayer:
+        """X of shape (..., n, d) and y of shape (..., n); leading axes are independent problems."""
+        G = self.features(validate.as_tensor(X, "X"))
+        self.H = whitener(G) if self.whiten else torch.eye(G.shape[-1], dtype=G.dtype, device=G.device)
+        if self.norm == "nuclear":
+            self.M = minimum_nuclear(G @ self.H, y, **self.options)
+        else:
+            self.M = minimum_frobenius(G @ self.H, y)
+        return self
+
+    def predict(self, X: Any) -> Tensor:
+        """The values at X of shape (m, d), or (..., m, d) for one set a problem."""
+        if not hasattr(self, "M"):
+            raise ValueError("call fit before predict")
+        return quadratic_form(self.M, self.features(validate.as_tensor(X, "X")) @ self.H)
