@@ -9,6 +9,7 @@ through the second-order term of its Taylor series. `ThreeLayer` puts such a lay
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -234,6 +235,10 @@ class SignedNetwork:
             if not torch.isfinite(residual).any():
                 raise ValueError(f"training diverges with step={step}: take a smaller one")
             yield V
+
+    def train(self, X: Any, y: Any, **options: Any) -> Tensor:
+        """The last movement V of `descent` with the same arguments."""
+        return deque(self.descent(X, y, **options), maxlen=1).pop()
 
 
 def whitener(G: Any) -> Tensor:

@@ -1,5 +1,7 @@
 """Hermite polynomials and duals of activations against quadrature, closed forms and finite differences."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -233,3 +235,24 @@ def test_price(activation):
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(("d", "degree"), [(1, 3), (2, 3), (3, 2), (4, 0)])
+def test_hermite_features_are_orthonormal(d, degree):
+    """Against the product rule of Gauss and Hermite, exact for these polynomials."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(8)
+    grid = np.stack(np.meshgrid(*[nodes] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    mass = np.prod(np.stack(np.meshgrid(*[weights] * d, indexing="ij"), axis=-1).reshape(-1, d), axis=1)
+    G = hermite.features(grid, degree).numpy()
+    assert G.shape[1] == math.comb(d + degree - 1, degree)
+    np.testing.assert_allclose((G.T * (mass / mass.sum())) @ G, np.eye(G.shape[1]), atol=1e-10)
+
+
+def test_a_hermite_polynomial_in_any_direction_is_linear_in_the_features():
+    rng = np.random.default_rng(0)
+    X, u = rng.standard_normal((40, 3)), np.array([2.0, -1.0, 2.0]) / 3
+    G = hermite.features(X, 3).numpy()
+    y = hermite.polynomials(X @ u, 3)[3].numpy()
+    theta = np.linalg.lstsq(G, y, rcond=None)[0]
+    np.testing.assert_allclose(G @ theta, y, atol=1e-10)
+    assert np.linalg.norm(theta) == pytest.approx(1)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featlearn import claims
-from featlearn.claims import Claim, ClaimFailed, PowerLaw, fit_power_law
+from featlearn.claims import Claim, ClaimFailed, PowerLaw, crossing, fit_power_law
 
 ABOUT = {"id": "ker-x.y", "says": "a sentence", "source": "S1"}
 
@@ -92,6 +92,21 @@ def test_slope_agrees_with_polyfit_and_interval_covers():
         assert fit.exponent == pytest.approx(np.polyfit(np.log(x), np.log(y).mean(0), 1)[0])
         hits += fit.interval[0] <= -0.5 <= fit.interval[1]
     assert 0.85 <= hits / 200 <= 0.99
+
+
+def test_crossing_is_interpolated_in_the_logarithm():
+    x = np.array([1.0, 10, 100, 1000])
+    found = crossing(
+        x, [[1.0, 0.75, 0.25, 0.0], [4.0, 2.0, 1.0, 0.0], [0.1, 0.1, 0.1, 0.1], [1.0, 1.0, 1.0, 1.0]], 0.5
+    )
+    np.testing.assert_allclose(found[:2], [10**1.5, 10**2.5])
+    assert np.isnan(found[2:]).all(), "a row that starts below or never reaches the level shows no crossing"
+
+
+@pytest.mark.parametrize("x", [[1.0, 1.0, 2.0], [0.0, 1.0, 2.0], [3.0, 2.0, 1.0]])
+def test_crossing_needs_an_increasing_axis(x):
+    with pytest.raises(ValueError, match="x must be a vector of positive, increasing numbers"):
+        crossing(x, np.ones((2, 3)), 0.5)
 
 
 def test_records_survive_the_notebook():

@@ -27,10 +27,11 @@ def plain_module(theta, widths, member):
     return torch.nn.Sequential(*parts[:-1])
 
 
-def test_batch_equals_loop_with_a_plain_module():
+@pytest.mark.parametrize("penalty", [0.0, 0.2])
+def test_batch_equals_loop_with_a_plain_module(penalty):
     """One member of the batch against torch.nn.Linear layers trained by the same optimiser."""
     X, y = data()
-    options = {"learning_rate": 0.05, "weight_decay": 0.1}
+    options = {"learning_rate": 0.05, "weight_decay": 0.1, "penalty": penalty}
     start = Network((2, 8, 1), sigma_b=1.0, parametrisation="standard").initialise(
         np.random.default_rng(1), 3
     )
@@ -44,7 +45,8 @@ def test_batch_equals_loop_with_a_plain_module():
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, 30)
     for _ in range(30):
         optimiser.zero_grad()
-        ((model(X[1])[:, 0] - y[1]) ** 2).mean().backward()
+        norm = model[0].weight.square().sum() + model[2].weight.square().sum()
+        (((model(X[1])[:, 0] - y[1]) ** 2).mean() + penalty / 2 * norm).backward()
         optimiser.step()
         schedule.step()
     net = TwoLayerEnsemble(8, steps=30, random_state=np.random.default_rng(1), **options)

@@ -82,6 +82,52 @@ def test_bound_is_attained_by_the_best_features():
     )
 
 
+@pytest.mark.parametrize("d", [3, 6])
+def test_gegenbauer_polynomials_obey_the_addition_theorem(d):
+    """E_u[P_j(u·x) P_k(u·x')] = δ P_k(x·x') / N, by Monte Carlo over u."""
+    rng = np.random.default_rng(0)
+    U = targets.sphere(400_000, d, rng) / d**0.5
+    x, y = targets.sphere(2, d, rng) / d**0.5
+    for j, k in [(1, 1), (2, 2), (3, 3), (1, 3)]:
+        mean = np.mean(targets.gegenbauer(j, U @ x, d) * targets.gegenbauer(k, U @ y, d))
+        expected = (j == k) * targets.gegenbauer(k, x @ y, d) / targets.harmonic_dimension(d, k)
+        assert mean == pytest.approx(expected, abs=3e-3)
+
+
+def test_zonal_eigenvalues_sum_up_to_the_kernel():
+    t, d, degrees = np.linspace(-1, 1, 11), 5, range(25)
+    spectrum = targets.zonal_eigenvalues(np.exp, d, degrees)
+    total = sum(
+        targets.harmonic_dimension(d, k) * s * targets.gegenbauer(k, t, d)
+        for k, s in zip(degrees, spectrum, strict=True)
+    )
+    np.testing.assert_allclose(total, np.exp(t), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "ridge"), [(0.5, 1e-3), (7, 1e-9), (40, 0.3), (500, 1e-2)])
+def test_learnability_spends_the_samples(n, ridge):
+    spectrum, counts = np.array([1.0, 0.1, 1e-3, 0.0]), np.array([1.0, 5.0, 30.0, 100.0])
+    c = targets.learnability(spectrum, counts, n, ridge)
+    kappa = spectrum[0] / c[0] - spectrum[0]
+    assert counts @ c + ridge / kappa == pytest.approx(n, rel=1e-9)
+    assert np.all(np.diff(c) <= 0)
+    assert c[-1] == 0
+
+
+def test_learnability_is_what_ridge_regression_learns():
+    """Gaussian features with a known covariance: the mean of Σ^{1/2}Xᵀ(XΣXᵀ + δ)⁻¹XΣ^{1/2} over samples."""
+    rng, n = np.random.default_rng(1), 60
+    spectrum = np.repeat([1.0, 0.2, 0.01], [10, 40, 150])
+    shares = []
+    for _ in range(20):
+        X = rng.standard_normal((n, 200)) * np.sqrt(spectrum)
+        shares.append(np.einsum("ni,nm,mi->i", X, np.linalg.inv(X @ X.T + 0.5 * np.eye(n)), X))
+    mean = np.mean(shares, axis=0)
+    c = targets.learnability([1.0, 0.2, 0.01], [10, 40, 150], n, 0.5)
+    for k, part in enumerate((slice(10), slice(10, 50), slice(50, 200))):
+        assert mean[part].mean() == pytest.approx(c[k], abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -94,6 +140,10 @@ def test_bound_is_attained_by_the_best_features():
             "degrees and energies must have the same length",
         ),
         (lambda: targets.ball_volume(0), "d must be at least 1"),
+        (lambda: targets.gegenbauer(2, 0.5, 2), "d must be at least 3"),
+        (lambda: targets.learnability([1.0], [1.0, 2.0], 3, 0.1), "vectors of one length"),
+        (lambda: targets.learnability([-1.0], [1.0], 3, 0.1), "eigenvalues must be at least 0"),
+        (lambda: targets.learnability([1.0], [1.0], 3, 0.0), "ridge must be greater than 0"),
     ],
 )
 def test_errors_name_the_argument(call, message):
