@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import jvp
+from torch.func import vjp
 
 from featlearn import activations, validate
 
 
 def quadratic_form(M: Any, G: Any) -> Tensor:
     r"""$g_i^\top Mg_i$ for the rows $g_i$ of G, shape (..., n), for M of shape (..., D, D) and G of shape (..., n, D)."""
-    M, G = validate.as_tensor(M, "M"), validate.as_tensor(G, "G")
+    M = validate.as_tensor(M, "M")
+    G = validate.as_tensor(G, "G").to(M)
     if M.ndim < 2 or G.ndim < 2 or M.shape[-2:] != (G.shape[-1],) * 2:
         raise ValueError(f"M and G must end in (D, D) and (n, D), got {tuple(M.shape)} and {tuple(G.shape)}")
     return ((G @ M) * G).sum(dim=-1)
@@ -75,20 +76,21 @@ def minimum_nuclear(G: Any, y: Any, *, iterations: int = 500, tolerance: float =
     Parameters
     ----------
     G, y
-        As in `minimum_frobenius`. The labels must be interpolable.
+        As in `minimum_frobenius`. Where no $M$ interpolates, the least-squares ones take their place.
     iterations, tolerance
         Stop when $\|N-P\|_F \le$ `tolerance` $\cdot\|P\|_F$ for every problem, at the latest after `iterations`.
 
     Returns
     -------
     Tensor
-        The last $P$: it interpolates exactly, and is optimal up to the tolerance.
+        The last $P$: it interpolates to rounding, or is a least-squares solution, and has the least norm up to the tolerance.
     """
     iterations, tolerance = (
         validate.integer(iterations, "iterations"),
         validate.real(tolerance, "tolerance", above=0),
     )
     G, y, inverse, P = _measurements(G, y)
+    tolerance = max(tolerance, 10 * torch.finfo(G.dtype).eps)
     Z, tau = P, 0.3 * torch.linalg.matrix_norm(P, ord=2)[..., None]
     for _ in range(iterations):
         P = Z - _combine(G, (inverse @ (quadratic_form(Z, G) - y)[..., None])[..., 0])
@@ -100,7 +102,7 @@ def minimum_nuclear(G: Any, y: Any, *, iterations: int = 500, tolerance: float =
     return P
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SignedNetwork:
     r"""$f_V(x) = \frac1{\sqrt m}\sum_ja_j\bigl[\sigma((w_j+z_jv_j)\cdot x)-\sigma(w_j\cdot x)\bigr]$ with signs $z_j = \pm1$.
 
@@ -125,8 +127,8 @@ class SignedNetwork:
         W, a = validate.as_tensor(self.W, "W", (2, 3)), validate.as_tensor(self.a, "a")
         if a.shape != W.shape[:-1]:
             raise ValueError(f"a must have shape {tuple(W.shape[:-1])} to go with W, got {tuple(a.shape)}")
-        object.__setattr__(self, "W", W)
-        object.__setattr__(self, "a", a.to(W))
+        object.__setattr__(self, "W", W.detach())
+        object.__setattr__(self, "a", a.detach().to(W))
         object.__setattr__(self, "activation", activations.get(self.activation))
 
     @classmethod
@@ -139,49 +141,79 @@ class SignedNetwork:
         *,
         activation: str | Callable[[Tensor], Tensor] = torch.nn.functional.softplus,
         dtype: torch.dtype = torch.float64,
+        device: str | torch.device = "cpu",
     ) -> SignedNetwork:
         r"""$w_j \sim N(0, I/d)$ and random signs $a_j = \pm1$."""
         validate.generator(rng, "rng")
+        validate.one_of(dtype, "dtype", (torch.float32, torch.float64))
         batch = () if members is None else (validate.integer(members, "members"),)
         shape = (*batch, validate.integer(m, "m"), validate.integer(d, "d"))
         W = rng.standard_normal(shape) / math.sqrt(d)
         a = rng.choice([-1.0, 1.0], shape[:-1])
-        return cls(torch.as_tensor(W).to(dtype), torch.as_tensor(a).to(dtype), activation)
+        return cls(torch.as_tensor(W).to(device, dtype), torch.as_tensor(a).to(device, dtype), activation)
 
     def _sum(self, neurons: Tensor) -> Tensor:
         r"""$\frac1{\sqrt m}\sum_ja_jh_j$ for neurons $h$ of shape (..., n, m)."""
         return (neurons @ self.a[..., None])[..., 0] / math.sqrt(self.W.shape[-2])
 
-    def __call__(self, V: Tensor, X: Any, signs: Tensor | float = 1.0) -> Tensor:
-        """The outputs at the rows of X, shape (n,) or (B, n); `signs` has the shape of a."""
-        X = self._inputs(X)
-        moved = self.W + (signs[..., None] if isinstance(signs, Tensor) else signs) * V
-        return self._sum(self.activation(X @ moved.mT) - self.activation(X @ self.W.mT))
-
     def _inputs(self, X: Any) -> Tensor:
         X = validate.as_tensor(X, "X", (2, 3)).to(self.W)
         if X.shape[-1] != self.W.shape[-1]:
             raise ValueError(f"X must have {self.W.shape[-1]} columns, got {X.shape[-1]}")
+        if X.ndim == 3 and X.shape[:1] != self.W.shape[:-2]:
+            members = "one network" if self.W.ndim == 2 else f"{len(self.W)} members"
+            raise ValueError(f"X must have shape (n, d), or one batch a member: got {len(X)} for {members}")
         return X
 
-    def mean(self, V: Tensor, X: Any) -> Tensor:
+    def _labels(self, y: Any, n: int) -> Tensor:
+        y = validate.as_tensor(y, "y", (1, 2)).to(self.W)
+        if y.shape not in ((n,), (*self.W.shape[:-2], n)):
+            raise ValueError(f"y must have {n} labels, one for each row of X, got shape {tuple(y.shape)}")
+        return y
+
+    def _movement(self, V: Any) -> Tensor:
+        V = validate.as_tensor(V, "V", finite=False).to(self.W)
+        if V.shape != self.W.shape:
+            raise ValueError(f"V must have the shape of W, {tuple(self.W.shape)}, got {tuple(V.shape)}")
+        return V
+
+    def __call__(self, V: Any, X: Any, signs: Any = 1.0) -> Tensor:
+        """The outputs at the rows of X, shape (n,) or (B, n); `signs` is a number or has the shape of a."""
+        X, V = self._inputs(X), self._movement(V)
+        z = validate.as_tensor(signs, "signs").to(self.a)
+        if z.shape not in ((), self.a.shape):
+            raise ValueError(
+                f"signs must be a number or have shape {tuple(self.a.shape)}, got {tuple(z.shape)}"
+            )
+        moved = self.W + z[..., None] * V
+        return self._sum(self.activation(X @ moved.mT) - self.activation(X @ self.W.mT))
+
+    def mean(self, V: Any, X: Any) -> Tensor:
         r"""$\mathbb{E}_zf_V(x) = \frac12(f_V+f_{-V})$: exact, because each neuron has a sign of its own."""
         return (self(V, X) + self(V, X, -1.0)) / 2
 
-    def variance(self, V: Tensor, X: Any) -> Tensor:
+    def variance(self, V: Any, X: Any) -> Tensor:
         r"""$\mathrm{Var}_zf_V(x) = \frac1m\sum_ja_j^2\,\tfrac14\bigl[\sigma((w_j+v_j)\cdot x)-\sigma((w_j-v_j)\cdot x)\bigr]^2$."""
-        X = self._inputs(X)
+        X, V = self._inputs(X), self._movement(V)
         odd = (self.activation(X @ (self.W + V).mT) - self.activation(X @ (self.W - V).mT)) / 2
         return (odd.square() @ self.a.square()[..., None])[..., 0] / self.W.shape[-2]
 
-    def taylor(self, V: Tensor, X: Any) -> tuple[Tensor, Tensor]:
+    def expected_loss(self, V: Any, X: Any, y: Any, decay: float = 0.0) -> Tensor:
+        r"""$\mathbb{E}_z\frac1{2n}\sum_i(f_{V,z}(x_i)-y_i)^2+\lambda\sum_j\|v_j\|^4$, a number or (B,): loss of the mean plus half the variance."""
+        decay = validate.real(decay, "decay", at_least=0)
+        X, V = self._inputs(X), self._movement(V)
+        y = self._labels(y, X.shape[-2])
+        fit = ((self.mean(V, X) - y).square() + self.variance(V, X)).mean(dim=-1) / 2
+        return fit + decay * V.square().sum(dim=-1).square().sum(dim=-1)
+
+    def taylor(self, V: Any, X: Any) -> tuple[Tensor, Tensor]:
         r"""The first two terms of $f_V$ in V, each of the shape of the output.
 
         $\frac1{\sqrt m}\sum_ja_j\sigma'(w_j\cdot x)\,v_j\cdot x$ and $\frac1{2\sqrt m}\sum_ja_j\sigma''(w_j\cdot x)(v_j\cdot x)^2$.
         """
-        X = self._inputs(X)
+        X, V = self._inputs(X), self._movement(V)
         z, moved = X @ self.W.mT, X @ V.mT
-        curvature = activations.Activation("second", self.activation.derivative).derivative(z)
+        curvature = activations.get(self.activation.derivative).derivative(z)
         return self._sum(self.activation.derivative(z) * moved), self._sum(curvature * moved.square()) / 2
 
     def descent(
@@ -216,9 +248,10 @@ class SignedNetwork:
             raise ValueError(f"step must be positive, one number or one for each member, got {step!r}")
         steps, decay = validate.integer(steps, "steps", at_least=0), validate.real(decay, "decay", at_least=0)
         eta = eta[..., None, None]
-        X, y = self._inputs(X), validate.as_tensor(y, "y", (1, 2)).to(self.W)
-        if y.shape not in (X.shape[:-1], (*self.W.shape[:-2], X.shape[-2])):
-            raise ValueError(f"y must have shape {tuple(X.shape[:-1])} to go with X, got {tuple(y.shape)}")
+        X = self._inputs(X)
+        y = self._labels(y, X.shape[-2])
+        if rng is not None:
+            validate.generator(rng, "rng")
         start = self._sum(self.activation(X @ self.W.mT))
         scale = self.a / (math.sqrt(self.W.shape[-2]) * X.shape[-2])
         V = torch.zeros_like(self.W)
@@ -228,11 +261,12 @@ class SignedNetwork:
             if rng is not None:
                 z = torch.as_tensor(rng.choice([-1.0, 1.0], tuple(self.a.shape))).to(self.a)
             pre = X @ (self.W + z[..., None] * V).mT
-            value, slope = jvp(self.activation, (pre,), (torch.ones_like(pre),))
+            value, pull = vjp(self.activation, pre)
+            (slope,) = pull(torch.ones_like(pre))
             residual = self._sum(value) - start - y
             gradient = (z * scale)[..., None] * ((residual[..., None] * slope).mT @ X)
             V = V - eta * (gradient + 4 * decay * V.square().sum(dim=-1, keepdim=True) * V)
-            if not torch.isfinite(residual).any():
+            if not torch.isfinite(V).any():
                 raise ValueError(f"training diverges with step={step}: take a smaller one")
             yield V
 
@@ -246,9 +280,9 @@ def whitener(G: Any) -> Tensor:
     G = validate.as_tensor(G, "G")
     if G.ndim < 2:
         raise ValueError(f"G must have shape (..., n, D), got {tuple(G.shape)}")
-    s, U = torch.linalg.eigh(G.mT @ G / G.shape[-2])
-    seen = s > s[..., -1:] * G.shape[-1] * torch.finfo(G.dtype).eps
-    return (U * torch.where(seen, s.clamp_min(torch.finfo(s.dtype).tiny).rsqrt(), 0.0)[..., None, :]) @ U.mT
+    _, s, U = torch.linalg.svd(G / math.sqrt(G.shape[-2]), full_matrices=False)
+    seen = s > s[..., :1] * max(G.shape[-2:]) * torch.finfo(G.dtype).eps
+    return (U.mT * torch.where(seen, 1 / s, 0.0)[..., None, :]) @ U
 
 
 class ThreeLayer:
@@ -266,8 +300,8 @@ class ThreeLayer:
         What the last layer keeps small.
     whiten
         Whether to divide by $\hat\Sigma^{1/2}$.
-    options
-        Passed on to `minimum_nuclear`.
+    iterations, tolerance
+        Of `minimum_nuclear`.
     """
 
     def __init__(
@@ -276,19 +310,22 @@ class ThreeLayer:
         norm: str = "nuclear",
         *,
         whiten: bool = True,
-        **options: Any,
+        iterations: int = 500,
+        tolerance: float = 1e-7,
     ) -> None:
         if not callable(features):
             raise TypeError(f"features must be a function, got {type(features).__name__}")
-        self.features, self.whiten, self.options = features, whiten, options
+        self.features, self.whiten = features, whiten
         self.norm = validate.one_of(norm, "norm", ("nuclear", "frobenius"))
+        self.iterations = validate.integer(iterations, "iterations")
+        self.tolerance = validate.real(tolerance, "tolerance", above=0)
 
     def fit(self, X: Any, y: Any) -> ThreeLayer:
         """X of shape (..., n, d) and y of shape (..., n); leading axes are independent problems."""
-        G = self.features(validate.as_tensor(X, "X"))
+        G = validate.as_tensor(self.features(validate.as_tensor(X, "X")), "features(X)")
         self.H = whitener(G) if self.whiten else torch.eye(G.shape[-1], dtype=G.dtype, device=G.device)
         if self.norm == "nuclear":
-            self.M = minimum_nuclear(G @ self.H, y, **self.options)
+            self.M = minimum_nuclear(G @ self.H, y, iterations=self.iterations, tolerance=self.tolerance)
         else:
             self.M = minimum_frobenius(G @ self.H, y)
         return self
@@ -297,4 +334,4 @@ class ThreeLayer:
         """The values at X of shape (m, d), or (..., m, d) for one set a problem."""
         if not hasattr(self, "M"):
             raise ValueError("call fit before predict")
-        return quadratic_form(self.M, self.features(validate.as_tensor(X, "X")) @ self.H)
+        return quadratic_form(self.M, self.features(validate.as_tensor(X, "X").to(self.H)) @ self.H)

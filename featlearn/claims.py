@@ -276,7 +276,7 @@ def fit_power_law(
 def crossing(x: Sequence[float] | np.ndarray, y: Any, level: float) -> np.ndarray:
     r"""Where each row of y first falls below `level`, interpolated between neighbours in $\log x$; shape (S,).
 
-    NaN for a row that starts below the level or never reaches it: then the grid does not show where it crosses.
+    NaN for a row that starts below the level, never reaches it, or has a NaN on the way: then nobody knows where it crosses.
 
     Parameters
     ----------
@@ -288,13 +288,13 @@ def crossing(x: Sequence[float] | np.ndarray, y: Any, level: float) -> np.ndarra
         The height to cross.
     """
     x, y, level = np.asarray(x, dtype=float), np.asarray(y, dtype=float), validate.real(level, "level")
-    if x.ndim != 1 or np.any(x <= 0) or np.any(np.diff(x) <= 0):
+    if x.ndim != 1 or not (np.all(np.isfinite(x)) and np.all(x > 0) and np.all(np.diff(x) > 0)):
         raise ValueError("x must be a vector of positive, increasing numbers")
     if y.ndim != 2 or y.shape[1] != len(x):
         raise ValueError(f"y must have shape (seeds, {len(x)}), got {y.shape}")
     found = np.full(len(y), np.nan)
     for row, curve in enumerate(y):
-        below = np.flatnonzero(curve < level)
+        below = np.flatnonzero(~(curve >= level))
         if below.size and below[0] > 0:
             i = below[0]
             share = (curve[i - 1] - level) / (curve[i - 1] - curve[i])

@@ -43,21 +43,24 @@ def gegenbauer(degree: int, t: Any, d: int) -> np.ndarray:
     $\sum_jY_j(x)Y_j(x') = N(d, k)P_k(\cos\angle(x, x'))$ for any orthonormal basis $Y_j$ of $H_k$ (addition theorem).
     """
     degree, d = validate.integer(degree, "degree", at_least=0), validate.integer(d, "d", at_least=3)
-    alpha = (d - 2) / 2
+    t, alpha = np.asarray(t, dtype=float), (d - 2) / 2
     return eval_gegenbauer(degree, alpha, t) / eval_gegenbauer(degree, alpha, 1.0)
 
 
 def zonal_eigenvalues(h: Callable[[np.ndarray], np.ndarray], d: int, degrees: Sequence[int]) -> np.ndarray:
     r"""The eigenvalues $\lambda_k = \mathbb{E}[h(\tau)P_k(\tau)]$ of the kernel $h(\cos\angle(x, x'))$, x uniform on the sphere, $d \ge 3$.
 
-    Each belongs to all $N(d, k)$ harmonics of degree $k$. By Gauss–Legendre quadrature in the angle, for smooth h.
+    Each belongs to all $N(d, k)$ harmonics of degree $k$. By Gauss–Legendre quadrature in the angle, for smooth h; what is
+    not above rounding counts as zero.
     """
     d = validate.integer(d, "d", at_least=3)
     nodes, weights = np.polynomial.legendre.leggauss(400)
-    angle = (nodes + 1) * pi / 2
+    angle = pi / 2 + min(pi / 2, 12 / sqrt(d)) * nodes  # further out the density is below exp(-72)
     weights = weights * np.sin(angle) ** (d - 2)
     tau = np.cos(angle)
-    return np.array([np.sum(weights * h(tau) * gegenbauer(k, tau, d)) for k in degrees]) / weights.sum()
+    terms = [weights * h(tau) * gegenbauer(k, tau, d) for k in degrees]
+    sums = [term.sum() if abs(term.sum()) > 1e-14 * np.abs(term).sum() else 0.0 for term in terms]
+    return np.array(sums) / weights.sum()
 
 
 def learnability(
@@ -83,8 +86,8 @@ def learnability(
         raise ValueError(
             f"eigenvalues and multiplicities must be vectors of one length, got {spectrum.shape}, {counts.shape}"
         )
-    if np.any(spectrum < 0) or np.any(counts <= 0):
-        raise ValueError("eigenvalues must be at least 0 and multiplicities positive")
+    if not (np.all(np.isfinite(spectrum) & (spectrum >= 0)) and np.all(np.isfinite(counts) & (counts > 0))):
+        raise ValueError("eigenvalues must be at least 0, multiplicities positive, and all finite")
     n, ridge = validate.real(n, "n", above=0), validate.real(ridge, "ridge", above=0)
     total = (counts @ spectrum + ridge) / n
 

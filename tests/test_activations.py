@@ -256,3 +256,12 @@ def test_a_hermite_polynomial_in_any_direction_is_linear_in_the_features():
     theta = np.linalg.lstsq(G, y, rcond=None)[0]
     np.testing.assert_allclose(G @ theta, y, atol=1e-10)
     assert np.linalg.norm(theta) == pytest.approx(1)
+
+
+def test_hermite_features_keep_leading_axes():
+    X = torch.as_tensor(np.random.default_rng(1).standard_normal((2, 7, 3)))
+    together = hermite.features(X, 2)
+    assert together.shape == (2, 7, 6)
+    torch.testing.assert_close(together[1, 2], hermite.features(X[1, 2], 2))
+    with pytest.raises(ValueError, match="X must have at least one axis"):
+        hermite.features(1.0, 2)

@@ -107,6 +107,12 @@ def test_problems_in_a_batch_do_not_mix():
         lambda: list(
             SignedNetwork(draw(4, 3), draw(4)).descent(draw(5, 3), draw(5), step=[1.0, 2.0], steps=1)
         ),
+        lambda: SignedNetwork(draw(4, 3), draw(4))(draw(3), draw(5, 3)),
+        lambda: SignedNetwork(draw(4, 3), draw(4))(draw(4, 3), draw(5, 3), np.ones(3)),
+        lambda: SignedNetwork(draw(4, 3), draw(4)).mean(draw(4, 3), draw(2, 5, 3)),
+        lambda: SignedNetwork(draw(4, 3), draw(4)).expected_loss(draw(4, 3), draw(5, 3), draw(5, 1)),
+        lambda: SignedNetwork.draw(4, 3, stream("tests/draw"), dtype=torch.int64),
+        lambda: ThreeLayer(lambda X: X, iterations=-5),
         lambda: ThreeLayer(lambda X: X, "operator"),
         lambda: ThreeLayer(lambda X: X).predict(draw(5, 3)),
     ],
@@ -122,12 +128,16 @@ def small(m=6, d=4):
     return net, torch.as_tensor(rng.standard_normal((m, d))), torch.as_tensor(rng.standard_normal((5, d)))
 
 
-def test_mean_and_variance_over_all_signs():
+@pytest.mark.parametrize("output", ["signs", "any"])
+def test_mean_variance_and_loss_over_all_signs(output):
     net, V, X = small()
+    net = net if output == "signs" else SignedNetwork(net.W, draw(6, name="a"))
     signs = torch.as_tensor(list(itertools.product([-1.0, 1.0], repeat=6)), dtype=torch.float64)
     outputs = torch.stack([net(V, X, z) for z in signs])
     torch.testing.assert_close(outputs.mean(dim=0), net.mean(V, X))
     torch.testing.assert_close(outputs.var(dim=0, correction=0), net.variance(V, X))
+    expected = (outputs - X[:, 0]).square().mean() / 2 + 0.3 * V.norm(dim=1).pow(4).sum()
+    torch.testing.assert_close(net.expected_loss(V, X, X[:, 0], decay=0.3), expected)
 
 
 def test_taylor_terms_are_derivatives_along_the_movement():
@@ -175,7 +185,7 @@ def test_members_of_an_ensemble_do_not_mix_and_take_their_own_steps():
 def test_divergence_is_reported():
     net, _, X = small()
     with pytest.raises(ValueError, match="diverges"):
-        net.train(X, X[:, 0], step=1e6, steps=2000, decay=1.0)
+        net.train(X, X[:, 0], step=1e6, steps=5, decay=1.0)
 
 
 def test_whitened_features_have_unit_covariance_and_dead_directions_vanish():
@@ -188,12 +198,23 @@ def test_whitened_features_have_unit_covariance_and_dead_directions_vanish():
     )
 
 
-def test_regulariser_on_raw_features_is_the_plain_one_on_whitened_features():
+def test_a_layer_over_raw_features_is_one_over_whitened_features():
+    """W g = Ŵ ĝ for Ŵ = W Σ^{1/2}, so that the penalty on WΣ^{1/2} is the plain one on Ŵ."""
     G, W = draw(50, 4), draw(6, 4, name="W")
-    H = whitener(G)
     s, U = torch.linalg.eigh(G.T @ G / 50)
     root = (U * s.sqrt()) @ U.T
-    torch.testing.assert_close(W @ G.T, (W @ root) @ (G @ H).T)
+    torch.testing.assert_close(W @ G.T, (W @ root) @ (G @ whitener(G)).T)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_whitening_finds_every_direction_and_no_other(dtype):
+    A = draw(400, 60, name="wide") * draw(60, name="scales").exp()
+    G = torch.cat([A, A @ draw(60, 1, name="last")], dim=1).to(dtype)
+    white = G @ whitener(G)
+    s = torch.linalg.eigvalsh(white.T @ white / 400)
+    torch.testing.assert_close(s[1:], torch.ones_like(s[1:]), rtol=1e-2, atol=1e-2)
+    few = draw(5, 30, name="few")
+    assert whitener(few).abs().max() < 1e3
 
 
 def features(X):
@@ -215,3 +236,70 @@ def test_frobenius_model_is_kernel_regression_with_the_squared_kernel():
     G, test = features(X) @ model.H, features(T) @ model.H
     expected = (test @ G.T).square() @ torch.linalg.pinv((G @ G.T).square(), hermitian=True) @ y
     torch.testing.assert_close(model.predict(T), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_least_nuclear_norm_interpolates_even_if_stopped_early():
+    G, y = draw(30, 10), draw(30, name="y")
+    torch.testing.assert_close(
+        quadratic_form(minimum_nuclear(G, y, iterations=2), G), y, rtol=1e-9, atol=1e-9
+    )
+
+
+def test_iteration_stops_when_every_problem_has_converged(monkeypatch):
+    calls = []
+    eigh = torch.linalg.eigh
+    monkeypatch.setattr(torch.linalg, "eigh", lambda A: calls.append(1) or eigh(A))
+    G = draw(2, 30, 10)
+    y = torch.stack([torch.zeros(30), draw(30, name="y")])  # the first problem is solved at once
+    counts = []
+    for scale in (1.0, 1e-6):
+        calls.clear()
+        minimum_nuclear(G, scale * y, tolerance=1e-4)
+        counts.append(len(calls))
+    assert 1 < counts[0] == counts[1] < 500
+
+
+def test_repeated_samples_and_more_samples_than_entries_are_least_squares():
+    G, y = draw(20, 3), draw(20, name="y")
+    entries = torch.stack([torch.outer(g, g).flatten() for g in G])
+    expected = torch.as_tensor(np.linalg.lstsq(entries.numpy(), y.numpy(), rcond=None)[0]).reshape(3, 3)
+    for solve in (minimum_frobenius, minimum_nuclear):
+        torch.testing.assert_close(solve(G, y), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_start_has_unit_preactivations_and_random_signs():
+    net = SignedNetwork.draw(4000, 25, stream("tests/draw"))
+    assert net.W.var().item() == pytest.approx(1 / 25, rel=0.02)
+    assert torch.equal(net.a.abs(), torch.ones_like(net.a))
+    assert abs(net.a.mean().item()) < 0.1
+
+
+def test_each_member_draws_its_own_signs():
+    net = SignedNetwork(draw(6, 4).expand(3, 6, 4), torch.ones(3, 6).double())
+    V = net.train(draw(5, 4, name="X"), draw(5, name="y"), step=0.5, steps=1, rng=stream("tests/signs"))
+    assert not torch.allclose(V[0], V[1])
+    assert not torch.allclose(V[1], V[2])
+
+
+def test_one_member_may_diverge():
+    net = SignedNetwork.draw(6, 4, stream("tests/members"), 2)
+    V = net.train(draw(5, 4), draw(5, name="y"), step=[0.1, 1e9], steps=30, decay=1.0)
+    assert torch.isfinite(V[0]).all()
+    assert torch.isnan(V[1]).all()
+
+
+def test_whitening_a_batch_does_not_mix():
+    G = draw(2, 50, 4) * torch.tensor([1.0, 1e-9], dtype=torch.float64)[:, None, None]
+    white = G @ whitener(G)
+    torch.testing.assert_close(white.mT @ white / 50, torch.eye(4, dtype=torch.float64).expand(2, 4, 4))
+
+
+def test_whitening_and_options_reach_the_solver():
+    X, y = draw(30, 5), draw(30, name="y")
+    plain = ThreeLayer(lambda X: 3 * X, whiten=False, iterations=2).fit(X, y)
+    torch.testing.assert_close(plain.M, minimum_nuclear(3 * X, y, iterations=2))
+    G = hermite.features(draw(20, 5), 2)
+    short = ThreeLayer(lambda X: hermite.features(X, 2), whiten=False, iterations=2).fit(
+        draw(20, 5), draw(20, name="y")
+    )
+    torch.testing.assert_close(short.M, minimum_nuclear(G, draw(20, name="y"), iterations=2))

@@ -103,7 +103,15 @@ def test_crossing_is_interpolated_in_the_logarithm():
     assert np.isnan(found[2:]).all(), "a row that starts below or never reaches the level shows no crossing"
 
 
-@pytest.mark.parametrize("x", [[1.0, 1.0, 2.0], [0.0, 1.0, 2.0], [3.0, 2.0, 1.0]])
+def test_crossing_at_the_level_itself_and_across_a_hole():
+    found = crossing([1.0, 10, 100], [[0.5, 0.5, 0.0], [1.0, 0.7, 0.5], [1.0, np.nan, 0.1]], 0.5)
+    assert found[0] == pytest.approx(10)
+    assert np.isnan(found[1:]).all()
+    with pytest.raises(ValueError, match="y must have shape"):
+        crossing([1.0, 2.0, 3.0], np.ones((2, 4)), 0.5)
+
+
+@pytest.mark.parametrize("x", [[1.0, 1.0, 2.0], [0.0, 1.0, 2.0], [3.0, 2.0, 1.0], [1.0, np.nan, 2.0]])
 def test_crossing_needs_an_increasing_axis(x):
     with pytest.raises(ValueError, match="x must be a vector of positive, increasing numbers"):
         crossing(x, np.ones((2, 3)), 0.5)

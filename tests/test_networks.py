@@ -84,6 +84,7 @@ def test_shared_points_and_dtype():
         (lambda: TwoLayerEnsemble(3.5), TypeError, "width must be an integer"),
         (lambda: TwoLayerEnsemble(3, learning_rate=0), ValueError, "learning_rate must be greater than 0"),
         (lambda: TwoLayerEnsemble(3, weight_decay=-1), ValueError, "weight_decay must be at least 0"),
+        (lambda: TwoLayerEnsemble(3, penalty=-1), ValueError, "penalty must be at least 0"),
         (lambda: TwoLayerEnsemble(3).fit(np.zeros((4, 2)), np.zeros((1, 4))), ValueError, "X must be 3-dimensional"),
         (lambda: TwoLayerEnsemble(3).fit(np.zeros((1, 4, 2)), np.zeros((1, 5))), ValueError, r"y must have shape \(1, 4\)"),
         (lambda: TwoLayerEnsemble(3).predict(np.zeros((4, 2))), ValueError, "call fit before predict"),

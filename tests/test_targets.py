@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import eval_gegenbauer
+from scipy.special import eval_gegenbauer, hyp0f1
 
 from featlearn import targets
 
@@ -104,6 +104,17 @@ def test_zonal_eigenvalues_sum_up_to_the_kernel():
     np.testing.assert_allclose(total, np.exp(t), rtol=1e-10)
 
 
+def test_zonal_eigenvalues_of_one_polynomial_and_in_high_dimension():
+    degree = 30
+    found = targets.zonal_eigenvalues(lambda t: targets.gegenbauer(degree, t, 5), 5, [3, degree])
+    assert found[0] == 0
+    assert found[1] == pytest.approx(1 / targets.harmonic_dimension(5, degree), rel=1e-10)
+    d = 20_000
+    assert targets.zonal_eigenvalues(np.exp, d, [2])[0] == pytest.approx(
+        hyp0f1(d / 2 + 2, 0.25) / (d * (d + 2)), rel=1e-6
+    )
+
+
 @pytest.mark.parametrize(("n", "ridge"), [(0.5, 1e-3), (7, 1e-9), (40, 0.3), (500, 1e-2)])
 def test_learnability_spends_the_samples(n, ridge):
     spectrum, counts = np.array([1.0, 0.1, 1e-3, 0.0]), np.array([1.0, 5.0, 30.0, 100.0])
@@ -143,6 +154,7 @@ def test_learnability_is_what_ridge_regression_learns():
         (lambda: targets.gegenbauer(2, 0.5, 2), "d must be at least 3"),
         (lambda: targets.learnability([1.0], [1.0, 2.0], 3, 0.1), "vectors of one length"),
         (lambda: targets.learnability([-1.0], [1.0], 3, 0.1), "eigenvalues must be at least 0"),
+        (lambda: targets.learnability([np.nan], [1.0], 3, 0.1), "all finite"),
         (lambda: targets.learnability([1.0], [1.0], 3, 0.0), "ridge must be greater than 0"),
     ],
 )
