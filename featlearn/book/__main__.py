@@ -73,21 +73,23 @@ def reseed(seeds: list[int]) -> int:
             errors += [
                 f"{path.name}, seed {seed}: {o.ename}: {o.evalue}" for o in raised if o.ename != "ClaimFailed"
             ]
+            broken = [id for id in expected if _fails(verdicts[id].get(seed))]
+            print(f"{path.name}, seed {seed}: {' '.join(broken) or 'all hold'}", flush=True)
     width = max((len(id) for id in verdicts), default=0)
     print(" " * width + "".join(f"{f'seed {seed}':>14}" for seed in seeds))
     for id, found in verdicts.items():
         marks = [_mark(found.get(seed)) for seed in seeds]
         print(f"{id:<{width}}" + "".join(f"{mark:>14}" for mark in marks))
-    bad = sum(
-        found.get(seed) is None or found[seed].verdict == "fails"
-        for found in verdicts.values()
-        for seed in seeds
-    )
+    bad = sum(_fails(found.get(seed)) for found in verdicts.values() for seed in seeds)
     for error in errors:
         print(error, file=sys.stderr)
     total = len(verdicts) * len(seeds)
     print(f"{total} results: {total - bad} hold or are open, {bad} fail or are missing")
     return 1 if bad or errors or not verdicts else 0
+
+
+def _fails(claim: claims.Claim | None) -> bool:
+    return claim is None or claim.verdict == "fails"
 
 
 def _mark(claim: claims.Claim | None) -> str:
