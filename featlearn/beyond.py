@@ -85,10 +85,8 @@ def minimum_nuclear(G: Any, y: Any, *, iterations: int = 500, tolerance: float =
     Tensor
         The last $P$: it interpolates to rounding, or is a least-squares solution, and has the least norm up to the tolerance.
     """
-    iterations, tolerance = (
-        validate.integer(iterations, "iterations"),
-        validate.real(tolerance, "tolerance", above=0),
-    )
+    iterations = validate.integer(iterations, "iterations")
+    tolerance = validate.real(tolerance, "tolerance", above=0)
     G, y, inverse, P = _measurements(G, y)
     tolerance = max(tolerance, 10 * torch.finfo(G.dtype).eps)
     Z, tau = P, 0.3 * torch.linalg.matrix_norm(P, ord=2)[..., None]
