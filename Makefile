@@ -5,7 +5,7 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test notebooks claims reseed bench bench-solvers serve clean
+.PHONY: help book test notebooks claims reseed bench bench-solvers full serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -46,6 +46,9 @@ bench: $(INSTALLED) ## time the tangent kernels against others (ten minutes), wr
 
 bench-solvers: $(INSTALLED) ## time the kernel solvers of chapter 1 anew (ten minutes)
 	@$(BIN)/python -m featlearn.book.bench_solvers
+
+full: $(INSTALLED) ## chapter 6 at d up to 100 (minutes on a GPU), write featlearn/data/damian.json
+	@$(BIN)/python -m featlearn.book.full_damian
 
 serve: book ## build the site and serve it on this machine, port 8000 or PORT=...
 	@echo "http://localhost:$(PORT)/  (Ctrl-C stops)"

@@ -137,6 +137,32 @@ class SpectralPath:
         return self._apply(torch.where(s > 0, learned / safe, step * grid + torch.zeros_like(s)))
 
 
+def feature_ridge(Phi: Any, y: Any, ridges: Any) -> Tensor:
+    r"""$a_\lambda = (\frac1n\Phi^\top\Phi+\lambda I)^{-1}\frac1n\Phi^\top y$ for k values $\lambda > 0$ from one eigendecomposition, shape (m, k).
+
+    The minimiser of $\frac1n\|\Phi a-y\|^2+\lambda\|a\|^2$. Decomposes $\Phi^\top\Phi$ or $\Phi\Phi^\top$, whichever is smaller.
+
+    Parameters
+    ----------
+    Phi
+        (n, m) features.
+    y
+        (n,) labels.
+    ridges
+        (k,) values of $\lambda$.
+    """
+    Phi, y = validate.as_tensor(Phi, "Phi", 2), validate.as_tensor(y, "y", 1)
+    validate.same_length(Phi, "Phi", y, "y")
+    grid = validate.as_tensor(ridges, "ridges", 1).to(Phi)
+    if (grid <= 0).any():
+        raise ValueError(f"ridges must be positive, got {grid.min().item():g}")
+    n, m = Phi.shape
+    y = y.to(Phi)
+    s, V = torch.linalg.eigh((Phi.T @ Phi if m <= n else Phi @ Phi.T) / n)
+    filtered = (V.T @ (Phi.T @ y if m <= n else y))[:, None] / (n * (s.clamp_min(0)[:, None] + grid))
+    return V @ filtered if m <= n else Phi.T @ (V @ filtered)
+
+
 @dataclass
 class Solution:
     r"""What an iterative solver returns.

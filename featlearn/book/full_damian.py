@@ -1,0 +1,111 @@
+"""The experiments of chapter 6 at d up to 100, kept as `featlearn/data/damian.json` for the chapter to draw.
+
+Run ``make full`` (a few minutes on a GPU, hours without).
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from featlearn import damian, seeding
+from featlearn.ntk import NTK
+
+TARGET = Path(__file__).parents[1] / "data" / "damian.json"
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+KERNEL_LIMIT = 2**14
+SEEDS = range(10)
+
+
+def alignment() -> dict[str, Any]:
+    """Alignment of the first step for n = ratio · d²."""
+    dims, ratios = [10, 20, 50, 100], [0.25, 0.5, 1, 2, 4, 8, 16]
+    values = [
+        [
+            [
+                damian.step_alignment(
+                    d,
+                    int(q * d * d),
+                    damian.mixture(4),
+                    seeding.stream(f"full/alignment/{d}/{q}/{seed}"),
+                    device=DEVICE,
+                )
+                for q in ratios
+            ]
+            for seed in SEEDS
+        ]
+        for d in dims
+    ]
+    return {"dims": dims, "ratios": ratios, "alignment": values}
+
+
+def sample_complexity() -> dict[str, Any]:
+    """Risks and learned shares of the three methods; the kernel only up to `KERNEL_LIMIT` samples."""
+    dims, sizes = [10, 20, 50, 100], [2**k for k in range(8, 18)]
+    kernel = NTK(2, "relu", 2**0.5, 0.5)
+    results = {}
+    for d in dims:
+        rows = []
+        for seed in SEEDS:
+            runs = []
+            for n in sizes:
+                rng = seeding.stream(f"full/sample/{d}/{n}/{seed}")
+                k = kernel if n <= KERNEL_LIMIT else None
+                runs.append(damian.trial(d, n, rng, kernel=k, device=DEVICE).tolist())
+            rows.append(runs)
+        results[str(d)] = rows
+    return {"dims": dims, "sizes": sizes, "runs": results}
+
+
+def transfer() -> dict[str, Any]:
+    """Risks of a new head on N samples, after a first step on n = d⁰, d, d², 16d², d³ samples and after none (n = 0)."""
+    dims, sizes = [10, 20, 50, 100], [2**k for k in range(2, 14)]
+    results = {}
+    for d in dims:
+        for name, n in {"0": 0, "1": 1, "d": d, "d^2": d**2, "16d^2": 16 * d**2, "d^3": d**3}.items():
+            runs = [
+                damian.transfer(
+                    d, n, sizes, seeding.stream(f"full/transfer/{d}/{name}/{seed}"), device=DEVICE
+                ).tolist()
+                for seed in SEEDS
+            ]
+            results[f"{d}/{name}"] = runs
+    return {"dims": dims, "sizes": sizes, "runs": results}
+
+
+def rounded(values: Any) -> Any:
+    """Nested lists with four significant digits."""
+    if isinstance(values, dict):
+        return {key: rounded(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [rounded(value) for value in values]
+    return float(f"{values:.4g}") if isinstance(values, float) else values
+
+
+def main() -> None:
+    """Measure everything and write the file."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
+    machine = torch.cuda.get_device_name() if DEVICE == "cuda" else platform.machine()
+    result = {"command": "make full", "commit": commit, "machine": f"{machine}, torch {torch.__version__}"}
+    result["seeds"] = len(SEEDS)
+    for experiment in (alignment, sample_complexity, transfer):
+        start = time.perf_counter()
+        result[experiment.__name__] = rounded(experiment())
+        print(f"{experiment.__name__}: {time.perf_counter() - start:.0f} s", flush=True)
+        target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
+        target.write_text(json.dumps(result) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    np.seterr(all="raise", under="ignore")
+    main()
