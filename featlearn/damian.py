@@ -22,7 +22,7 @@ from torch import Tensor
 
 from featlearn import hermite, linalg, validate
 
-RIDGES = tuple(10.0 ** np.arange(-7, 1.1, 0.5))
+RIDGES = tuple(10.0 ** np.arange(-7, 4.1, 0.5))
 SPREAD = 1.6
 BLOCK = 2**16
 
@@ -214,6 +214,13 @@ class LatentPolynomial:
 def mixture(p: int) -> dict[tuple[int, ...], float]:
     r"""The terms of $\frac12\mathrm{He}_2(z)+\mathrm{He}_p(z)/\sqrt{2\,p!}$, the target of the paper's experiments; p is at least 3."""
     return {(2,): math.sqrt(0.5), (validate.integer(p, "p", at_least=3),): math.sqrt(0.5)}
+
+
+EXAMPLES = {
+    1: mixture(4),
+    2: {(1, 1): math.sqrt(1 / 2), (3, 0): math.sqrt(1 / 2)},
+    3: {(2, 0, 0): 1 / 6**0.5, (0, 2, 0): 1 / 6**0.5, (0, 0, 2): -1 / 6**0.5, (1, 1, 1): math.sqrt(1 / 2)},
+}
 
 
 def relu_coefficients(degree: int, bias: float = 0.0) -> Tensor:

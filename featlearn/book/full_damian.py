@@ -22,29 +22,44 @@ from featlearn.ntk import NTK
 TARGET = Path(__file__).parents[1] / "data" / "damian.json"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 KERNEL_LIMIT = 2**14
-SEEDS = range(10)
+SEEDS = range(20)
 
 
 def alignment() -> dict[str, Any]:
-    """Alignment of the first step for n = ratio · d²."""
+    """Alignment of the first step on n = ratio · d² samples, for the example of each rank."""
     dims, ratios = [10, 20, 50, 100], [0.25, 0.5, 1, 2, 4, 8, 16]
-    values = [
-        [
-            [
-                damian.step_alignment(
-                    d,
-                    int(q * d * d),
-                    damian.mixture(4),
-                    seeding.stream(f"full/alignment/{d}/{q}/{seed}"),
-                    device=DEVICE,
-                )
-                for q in ratios
-            ]
-            for seed in SEEDS
-        ]
+
+    def one(r: int, d: int, ratio: float, seed: int) -> float:
+        rng = seeding.stream(f"full/alignment/{r}/{d}/{ratio}/{seed}")
+        return damian.step_alignment(d, int(ratio * d * d), damian.EXAMPLES[r], rng, device=DEVICE)
+
+    runs = {
+        f"{r}/{d}": [[one(r, d, ratio, seed) for ratio in ratios] for seed in SEEDS]
+        for r in damian.EXAMPLES
         for d in dims
-    ]
-    return {"dims": dims, "ratios": ratios, "alignment": values}
+    }
+    return {"dims": dims, "ratios": ratios, "runs": runs}
+
+
+def transformed() -> dict[str, Any]:
+    """Alignment of the first step on n = ratio · d² samples of He₃, with the labels y and with min(y², 3)."""
+    dims, ratios = [30, 100], [1, 4, 16, 64]
+
+    def one(d: int, ratio: float, seed: int) -> list[float]:
+        return [
+            damian.step_alignment(
+                d,
+                ratio * d * d,
+                {(3,): 1.0},
+                seeding.stream(f"full/transformed/{d}/{ratio}/{seed}"),
+                label=label,
+                device=DEVICE,
+            )
+            for label in (None, lambda y: y.square().clamp(max=3))
+        ]
+
+    runs = {str(d): [[one(d, ratio, seed) for ratio in ratios] for seed in SEEDS] for d in dims}
+    return {"dims": dims, "ratios": ratios, "runs": runs}
 
 
 def sample_complexity() -> dict[str, Any]:
@@ -98,7 +113,7 @@ def main() -> None:
     machine = torch.cuda.get_device_name() if DEVICE == "cuda" else platform.machine()
     result = {"command": "make full", "commit": commit, "machine": f"{machine}, torch {torch.__version__}"}
     result["seeds"] = len(SEEDS)
-    for experiment in (alignment, sample_complexity, transfer):
+    for experiment in (alignment, sample_complexity, transfer, transformed):
         start = time.perf_counter()
         result[experiment.__name__] = rounded(experiment())
         print(f"{experiment.__name__}: {time.perf_counter() - start:.0f} s", flush=True)
