@@ -440,25 +440,31 @@ def alignment(W: Any, U: Any) -> float:
     return ((W @ U).square().sum() / W.square().sum()).item()
 
 
-def expected_alignment(target: LatentPolynomial, n: int, W: Any, noise: float = 0.0) -> float:
-    r"""What `alignment` should be after `first_step` on n preprocessed samples, from the weights W.
+def expected_alignment(target: LatentPolynomial, n: Any, W: Any, noise: float = 0.0) -> np.ndarray:
+    r"""What `alignment` should be after `first_step` on n preprocessed samples, from the weights W; n is a number or several.
 
-    Preprocessing takes the degrees 0 and 1 out of $f^*$, so let $y$ be the rest with its noise. The mean of the gradient is its
-    `population_gradient`, and the fluctuation has, for each neuron, the covariance of $\frac1ny(\frac12\mathrm{sgn}(w\cdot x)x-\bar w/\sqrt{2\pi})$ up to smaller terms, since preprocessing removes half of the indicator. So
+    Preprocessing takes the degrees 0 and 1, with squared norm $\ell$, out of $f^*$; let $y$ be the rest with its noise. The mean of the gradient is
+    the `population_gradient` of the rest. Its fluctuation has, for each neuron, the covariance of
+    $\frac1n[y(\frac12\mathrm{sgn}(w\cdot x)x-\bar w/\sqrt{2\pi})-\frac12(\text{low degrees})\,x]$ up to smaller terms, since $\beta$ removes half of the indicator. So
 
-    $$\frac{\|\Pi^*\text{mean}\|^2+\frac1{4n}\mathbb{E}[y^2|U^\top x|^2]}{\|\text{mean}\|^2+\frac1{4n}\mathbb{E}[y^2|x|^2]-\frac1{2\pi n}\mathbb{E}[y^2]},$$
+    $$\frac{\|\Pi^*\text{mean}\|^2+\frac1{4n}(\mathbb{E}[y^2|U^\top x|^2]+\ell r)}{\|\text{mean}\|^2+\frac1{4n}(\mathbb{E}[y^2|x|^2]+\ell d)-\frac1{2\pi n}\mathbb{E}[y^2]},$$
 
-    with squared norms averaged over the neurons. Leading order: $1/(1+\frac\pi2d^2/(n\|H\|_F^2))$.
+    with squared norms averaged over the neurons. For $\ell = 0$ and large d this is $1/(1+\frac\pi2\,\mathbb{E}[y^2]\,d^2/(n\|H\|_F^2))$.
     """
-    n, noise = validate.integer(n, "n"), validate.real(noise, "noise", at_least=0)
-    target = target.part(range(2, target.degree + 1))
-    mean = population_gradient(target, W)
-    Z, omega = (part.to(target.U) for part in _grid(target.r, 2 * target.degree + 2))
-    square = omega * (target.latent(Z).square() + noise**2)
+    n, noise = validate.as_tensor(n, "n", (0, 1)), validate.real(noise, "noise", at_least=0)
+    if (n < 1).any():
+        raise ValueError(f"n must be at least 1, got {n.min().item():g}")
+    low = sum(c * c for alpha, c in target.terms.items() if sum(alpha) < 2)
+    rest = target.part(range(2, target.degree + 1))
+    mean = population_gradient(rest, W)
+    Z, omega = (part.to(rest.U) for part in _grid(rest.r, 2 * rest.degree + 2))
+    square = omega * (rest.latent(Z).square() + noise**2)
     y2, y2z2 = square.sum(), square @ Z.square().sum(dim=1)
-    signal, total = ((part.square().sum() / len(mean)) for part in (mean @ target.U, mean))
-    spread = (y2z2 + (target.d - target.r) * y2) / 4 - y2 / (2 * math.pi)
-    return ((signal + y2z2 / (4 * n)) / (total + spread / n)).item()
+    signal, total = ((part.square().sum() / len(mean)) for part in (mean @ rest.U, mean))
+    inside = (y2z2 + low * rest.r) / 4
+    outside = (y2 + low) * (rest.d - rest.r) / 4 - y2 / (2 * math.pi)
+    n = n.to(rest.U)
+    return ((signal + inside / n) / (total + (inside + outside) / n)).cpu().numpy()
 
 
 def learned(predictions: Tensor, test: Sample, component: Tensor) -> float:
@@ -501,8 +507,9 @@ def kernel_predictions(
     test: Sample,
     ridges: Sequence[float] = (1e-6, 1e-4, 1e-3),
 ) -> Tensor:
-    r"""Kernel ridge regression at the test points with the best of `ridges`, each multiplied by n and by the mean of $k(x, x)$."""
-    K, K_test = kernel(X), kernel(test.X, X)
+    r"""Kernel ridge regression at the test points, in float32, with the best of `ridges`, each multiplied by n and by the mean of $k(x, x)$."""
+    X, y = X.float(), y.float()
+    K, K_test = kernel(X), kernel(test.X.float(), X)
     unit = len(y) * K.diagonal().mean().item()
     outputs = [K_test @ linalg.cholesky_solve(K, y, ridge * unit) for ridge in ridges]
     return outputs[int(torch.stack([test.risk(f) for f in outputs]).argmin())]
