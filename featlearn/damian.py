@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import ndtri
-from scipy.stats import qmc
 from torch import Tensor
 
 from featlearn import hermite, linalg, validate
@@ -35,6 +34,16 @@ class Sample:
     y: Tensor
     weights: Tensor
 
+    def __post_init__(self) -> None:
+        X, y = validate.as_tensor(self.X, "X", 2), validate.as_tensor(self.y, "y", 1)
+        weights = validate.as_tensor(self.weights, "weights", 1)
+        validate.same_length(X, "X", y, "y")
+        validate.same_length(y, "y", weights, "weights")
+        if (weights < 0).any() or abs(weights.sum().item() - 1) > 1e-5:
+            raise ValueError("weights must not be negative and must sum to one")
+        for name, value in (("X", X), ("y", y.to(X)), ("weights", weights.to(X))):
+            object.__setattr__(self, name, value)
+
     def risk(self, predictions: Any) -> Tensor:
         r"""$\sum_i\omega_i(\hat y_i-y_i)^2$ for predictions of shape (n,), a number, or (n, k), then one for each column."""
         predictions = validate.as_tensor(predictions, "predictions", (1, 2)).to(self.y)
@@ -49,10 +58,12 @@ class Sample:
         return self.weights @ values
 
     def split(self, first: int) -> tuple[Sample, Sample]:
-        """The first rows and the others, each with equal weights."""
+        """The first rows and the others, the weights of each scaled to sum to one."""
         if not 0 < validate.integer(first, "first") < len(self.y):
             raise ValueError(f"first must lie between 1 and {len(self.y) - 1}, got {first}")
-        return _equal(self.X[:first], self.y[:first]), _equal(self.X[first:], self.y[first:])
+        weights = self.weights[:first], self.weights[first:]
+        halves = (self.X[:first], self.y[:first]), (self.X[first:], self.y[first:])
+        return tuple(Sample(X, y, w / w.sum()) for (X, y), w in zip(halves, weights, strict=True))
 
 
 def _equal(X: Tensor, y: Tensor) -> Sample:
@@ -61,9 +72,9 @@ def _equal(X: Tensor, y: Tensor) -> Sample:
 
 @dataclass(frozen=True, eq=False)
 class LatentPolynomial:
-    r"""$f^*(x) = \sum_\alpha c_\alpha h_\alpha(U^\top x)$ with $h_\alpha(z) = \prod_ih_{\alpha_i}(z_i)$ and $x \sim N(0, I_d)$.
+    r"""$f^*(x) = \sum_{\mathbf k}g_{\mathbf k}h_{\mathbf k}(U^\top x)$ with $h_{\mathbf k}(z) = \prod_ih_{k_i}(z_i)$ and $x \sim N(0, I_d)$.
 
-    $h_k$ are the normalised Hermite polynomials of `featlearn.hermite`, so $\mathbb{E}[f^{*2}] = \sum_\alpha c_\alpha^2$.
+    $h_k$ are the normalised Hermite polynomials of `featlearn.hermite`, so $\mathbb{E}[f^{*2}] = \sum_{\mathbf k}g_{\mathbf k}^2$.
 
     Parameters
     ----------
@@ -103,6 +114,8 @@ class LatentPolynomial:
         device: str | torch.device = "cpu",
     ) -> LatentPolynomial:
         r"""The polynomial with these terms in a random subspace of $\mathbb{R}^d$."""
+        if not terms:
+            raise ValueError("terms must not be empty")
         r = len(next(iter(terms)))
         if validate.integer(d, "d") < r:
             raise ValueError(f"d must be at least {r}, the number of hidden coordinates, got {d}")
@@ -131,7 +144,7 @@ class LatentPolynomial:
         )
 
     def latent(self, Z: Any) -> Tensor:
-        r"""$g(z) = \sum_\alpha c_\alpha h_\alpha(z)$ for Z of shape (..., r)."""
+        r"""$g(z) = \sum_{\mathbf k}g_{\mathbf k}h_{\mathbf k}(z)$ for Z of shape (..., r)."""
         Z = validate.as_tensor(Z, "Z")
         if Z.ndim == 0 or Z.shape[-1] != self.r:
             raise ValueError(f"Z must have {self.r} columns, got shape {tuple(Z.shape)}")
@@ -143,6 +156,8 @@ class LatentPolynomial:
     def __call__(self, X: Any) -> Tensor:
         r"""$f^*(x)$ for X of shape (..., d)."""
         X = validate.as_tensor(X, "X")
+        if X.ndim == 0 or X.shape[-1] != self.d:
+            raise ValueError(f"X must have {self.d} columns, got shape {tuple(X.shape)}")
         return self.latent(X @ self.U.to(X))
 
     def smoothed(self, S: Any) -> tuple[Tensor, Tensor]:
@@ -152,6 +167,8 @@ class LatentPolynomial:
         holds all mean derivatives: $\mathbb{E}[\nabla^kg](s^{\otimes k}) = k!\,G_k(s)$ and $\mathbb{E}[\nabla^kg](s^{\otimes k-1}) = (k-1)!\,\nabla G_k(s)$.
         """
         S = validate.as_tensor(S, "S")
+        if S.ndim == 0 or S.shape[-1] != self.r:
+            raise ValueError(f"S must have {self.r} columns, got shape {tuple(S.shape)}")
         G = torch.zeros(self.degree + 1, *S.shape[:-1], dtype=S.dtype, device=S.device)
         slope = torch.zeros(self.degree + 1, *S.shape, dtype=S.dtype, device=S.device)
         for alpha, c in self.terms.items():
@@ -166,7 +183,7 @@ class LatentPolynomial:
 
     @property
     def latent_hessian(self) -> Tensor:
-        r"""$\mathbb{E}[\nabla^2g]$, (r, r): $\sqrt2\,c_{2e_i}$ on the diagonal and $c_{e_i+e_j}$ beside it."""
+        r"""$\mathbb{E}[\nabla^2g]$, (r, r): $\sqrt2\,g_{2e_i}$ on the diagonal and $g_{e_i+e_j}$ beside it."""
         M = torch.zeros(self.r, self.r).to(self.U)
         for alpha, c in self.terms.items():
             if sum(alpha) == 2:
@@ -182,8 +199,10 @@ class LatentPolynomial:
     @property
     def kappa(self) -> float:
         r"""$\kappa = \|H^\dagger\|/\sqrt r$, infinite where H has rank below r: then Assumption 2 fails."""
-        smallest = torch.linalg.eigvalsh(self.latent_hessian).abs().min().item()
-        return 1 / (smallest * math.sqrt(self.r)) if smallest > 1e-9 else math.inf
+        sizes = torch.linalg.eigvalsh(self.latent_hessian).abs()
+        if sizes.min() <= 1e-9 * sizes.max():
+            return math.inf
+        return 1 / (sizes.min().item() * math.sqrt(self.r))
 
     def sample(self, n: int, rng: np.random.Generator, noise: float = 0.0) -> Sample:
         r"""n points $x_i \sim N(0, I_d)$ with $y_i = f^*(x_i)+\epsilon_i$, $\epsilon_i = \pm\varsigma$ with equal probability."""
@@ -201,9 +220,8 @@ class LatentPolynomial:
         A high power of a Gaussian has its mean square in its tails. Plain points see them rarely, and the mean of $f^{*2}$ over
         2000 of them is off by tens of per cent; here it is off by less than one.
         """
-        if validate.integer(n, "n") & (n - 1):
-            raise ValueError(f"n must be a power of two, got {n}")
-        cube = qmc.Sobol(self.r, rng=validate.generator(rng, "rng")).random(n)
+        ranks = np.tile(np.arange(validate.integer(n, "n"))[:, None], (1, self.r))
+        cube = (validate.generator(rng, "rng").permuted(ranks, axis=0) + rng.random((n, self.r))) / n
         Z = torch.as_tensor(SPREAD * ndtri(np.clip(cube, 1e-12, 1 - 1e-12))).to(self.U)
         weights = torch.exp(-Z.square().sum(dim=1) * (1 - SPREAD**-2) / 2)
         X = torch.as_tensor(rng.standard_normal((n, self.d))).to(self.U)
@@ -244,8 +262,10 @@ def _directions(target: LatentPolynomial, W: Any) -> tuple[Tensor, Tensor]:
     W = validate.as_tensor(W, "W", 2).to(target.U)
     if W.shape[1] != target.d:
         raise ValueError(f"W must have {target.d} columns, got {W.shape[1]}")
-    unit = W / W.norm(dim=1, keepdim=True)
-    return unit, unit @ target.U
+    length = W.norm(dim=1, keepdim=True)
+    if (length == 0).any():
+        raise ValueError("W must not have a row of zeros: it has no direction")
+    return W / length, W / length @ target.U
 
 
 def _grid(r: int, degree: int) -> tuple[Tensor, Tensor]:
@@ -263,15 +283,19 @@ def population_gradient(target: LatentPolynomial, W: Any, bias: float = 0.0) -> 
 
     $$U\,\mathbb{E}_z\bigl[g(z)\,z\,\Phi(\tfrac{s\cdot z+b}\tau)\bigr]+v\,\mathbb{E}_z\bigl[g(z)\,\varphi(\tfrac{s\cdot z+b}\tau)\bigr].$$
 
-    Along $s$ the rule is `hermite.rule`, across it the integrand is a polynomial and the rule of Gauss and Hermite exact.
+    Along $s$ the rule is `hermite.rule`, across it the integrand is a polynomial and the rule of Gauss and Hermite exact. For $\tau < 0.1$,
+    that is, for rows almost in $S^*$, the integrand is too steep for the rule and this raises; `gradient_terms` has no such limit.
     """
     bias = validate.real(bias, "bias")
     unit, S = _directions(target, W)
     m, r = S.shape
     length = S.norm(dim=1, keepdim=True)
-    tau = (1 - length.square()).sqrt()
+    tau = (1 - length.square()).clamp_min(0).sqrt()
+    if (tau < 0.1).any():
+        raise ValueError("W must not have a row almost in the hidden subspace: use gradient_terms")
     frame = torch.linalg.qr(torch.cat([S[:, :, None], torch.eye(r).to(S).expand(m, r, r)], dim=2))[0]
-    along = ((frame[:, :, 0] * S).sum(dim=1, keepdim=True)).sign() * frame[:, :, 0]
+    backwards = (frame[:, :, 0] * S).sum(dim=1, keepdim=True) < 0
+    along = torch.where(backwards, -frame[:, :, 0], frame[:, :, 0])
     t, omega_t = (part.to(S) for part in hermite.rule())
     across, omega_across = (part.to(S) for part in _grid(r - 1, target.degree + 1))
     Z = t[None, :, None, None] * along[:, None, None, :] + (across @ frame[:, :, 1:].mT)[:, None, :, :]
@@ -311,21 +335,53 @@ def initialise(
     return torch.cat([a, -a]), torch.cat([W, W])
 
 
-def preprocess(X: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _data(X: Any, y: Any) -> tuple[Tensor, Tensor]:
+    X = validate.as_tensor(X, "X", 2)
+    y = validate.as_tensor(y, "y", 1).to(X)
+    validate.same_length(X, "X", y, "y")
+    return X, y
+
+
+def preprocess(X: Any, y: Any) -> tuple[Tensor, Tensor, Tensor]:
     r"""$\alpha = \frac1n\sum_iy_i$, $\beta = \frac1n\sum_iy_ix_i$ and the labels $y_i-\alpha-\beta\cdot x_i$."""
+    X, y = _data(X, y)
     alpha, beta = y.mean(), X.T @ y / len(y)
     return alpha, beta, y - alpha - X @ beta
 
 
 def first_step(
-    a: Tensor, W: Tensor, X: Tensor, y: Tensor, step: float, decay: float | None = None, b: Any = 0.0
+    a: Any, W: Any, X: Any, y: Any, step: float, decay: float | None = None, b: Any = 0.0
 ) -> Tensor:
     r"""$W^{(1)} = W-\eta_1[\nabla_W\mathcal L+\lambda_1W]$ at a network whose output is zero, shape (m, d).
 
-    $\mathcal L = \frac1n\sum_i(f(x_i)-y_i)^2$ and $f = 0$, so $\nabla_{w_j}\mathcal L = -\frac{2a_j}n\sum_iy_i\,x_i\,\mathbf 1\{w_j\cdot x_i+b_j \ge 0\}$. By default
-    $\lambda_1 = 1/\eta_1$: the old weights are forgotten and $W^{(1)} = -\eta_1\nabla_W\mathcal L$. Algorithm 1 has no biases here, $b = 0$.
+    $\mathcal L = \frac1n\sum_i(f(x_i)-y_i)^2$ and $f = 0$, so $\nabla_{w_j}\mathcal L = -\frac{2a_j}n\sum_iy_i\,x_i\,\mathbf 1\{w_j\cdot x_i+b_j \ge 0\}$.
+
+    Parameters
+    ----------
+    a, W
+        (m,) and (m, d), the start.
+    X, y
+        (n, d) and (n,), inputs and preprocessed labels.
+    step
+        $\eta_1$.
+    decay
+        $\lambda_1$. By default $1/\eta_1$: the start is forgotten and $W^{(1)} = -\eta_1\nabla_W\mathcal L$.
+    b
+        Biases, a number or (m,). Algorithm 1 has none here.
     """
-    decay = 1 / step if decay is None else decay
+    X, y = _data(X, y)
+    a, W, b = (
+        validate.as_tensor(a, "a", 1).to(X),
+        validate.as_tensor(W, "W", 2).to(X),
+        validate.as_tensor(b, "b").to(X),
+    )
+    validate.same_length(a, "a", W, "W")
+    if W.shape[1] != X.shape[1] or b.shape not in ((), a.shape):
+        raise ValueError(
+            f"W and b must go with {X.shape[1]} columns of X, got {tuple(W.shape)} and {tuple(b.shape)}"
+        )
+    step = validate.real(step, "step", above=0)
+    decay = 1 / step if decay is None else validate.real(decay, "decay", at_least=0)
     gradient = torch.zeros_like(W)
     for rows in range(0, len(y), BLOCK):
         X_rows, y_rows = X[rows : rows + BLOCK], y[rows : rows + BLOCK]
@@ -353,8 +409,8 @@ class TwoLayer:
 
     def __call__(self, X: Any) -> Tensor:
         """The outputs at the rows of X, shape (n,)."""
-        features = self.features(X)
-        return self.alpha + X.to(self.W) @ self.beta + features @ self.a
+        X = validate.as_tensor(X, "X", 2).to(self.W)
+        return self.alpha + X @ self.beta + self.features(X) @ self.a
 
 
 def fit_head(
@@ -365,12 +421,12 @@ def fit_head(
     $a$ is the limit of $a \leftarrow a-\eta[\nabla_a\mathcal L+\lambda a]$. One eigendecomposition gives it for all `ridges` $\lambda$; the one with the
     least risk on `validation` stays.
     """
-    X, y = validate.as_tensor(X, "X", 2).to(network.W), validate.as_tensor(y, "y", 1).to(network.W)
-    validate.same_length(X, "X", y, "y")
-    heads = linalg.feature_ridge(network.features(X), y, torch.as_tensor(ridges) / 2)
-    linear = network.alpha + validation.X @ network.beta
+    X, y = _data(X, y)
+    grid = validate.as_tensor(ridges, "ridges", 1)
+    heads = linalg.feature_ridge(network.features(X), y, grid / 2)
+    linear = network.alpha + validation.X.to(network.W) @ network.beta
     best = int(validation.risk(linear[:, None] + network.features(validation.X) @ heads).argmin())
-    return TwoLayer(network.W, network.b, heads[:, best], network.alpha, network.beta, float(ridges[best]))
+    return replace(network, a=heads[:, best], ridge=grid[best].item())
 
 
 def fixed_features(
@@ -418,13 +474,10 @@ def algorithm1(
     ridges
         The $\lambda$ to choose from.
     """
-    X = validate.as_tensor(X, "X", 2)
-    y = validate.as_tensor(y, "y", 1).to(X)
-    validate.same_length(X, "X", y, "y")
+    X, y = _data(X, y)
     d = X.shape[1]
     step = math.sqrt(d) / 2 if step is None else validate.real(step, "step", above=0)
-    a, W = initialise(width, d, rng, X.device)
-    a, W = a.to(X), W.to(X)
+    a, W = (part.to(X) for part in initialise(width, d, rng))
     alpha, beta, residual = preprocess(X, y)
     W = first_step(a, W, X, residual, step)
     b = torch.as_tensor(rng.standard_normal(width)).to(X)
@@ -437,39 +490,55 @@ def alignment(W: Any, U: Any) -> float:
     U = validate.as_tensor(U, "U", 2).to(W)
     if W.shape[1] != len(U):
         raise ValueError(f"W must have as many columns as U has rows, {len(U)}, got {W.shape[1]}")
+    if not W.any():
+        raise ValueError("W must not be zero")
     return ((W @ U).square().sum() / W.square().sum()).item()
 
 
 def expected_alignment(target: LatentPolynomial, n: Any, W: Any, noise: float = 0.0) -> np.ndarray:
     r"""What `alignment` should be after `first_step` on n preprocessed samples, from the weights W; n is a number or several.
 
-    Preprocessing takes the degrees 0 and 1, with squared norm $\ell$, out of $f^*$; let $y$ be the rest with its noise. The mean of the gradient is
-    the `population_gradient` of the rest. Its fluctuation has, for each neuron, the covariance of
-    $\frac1n[y(\frac12\mathrm{sgn}(w\cdot x)x-\bar w/\sqrt{2\pi})-\frac12(\text{low degrees})\,x]$ up to smaller terms, since $\beta$ removes half of the indicator. So
+    Preprocessing takes the degrees 0 and 1, with squared norms $\ell_0$ and $\ell_1$, out of $f^*$; let $y$ be the rest with its noise. The mean
+    of the gradient is the `population_gradient` of the rest. Its fluctuation has, for each neuron, the covariance of
+    $\frac1n[y(\frac12\mathrm{sgn}(w\cdot x)x-\bar w/\sqrt{2\pi})-\frac12(\text{low degrees})\,x]$ up to terms of size $d/n$, since $\beta$ removes half of
+    the indicator. So the alignment is about
 
-    $$\frac{\|\Pi^*\text{mean}\|^2+\frac1{4n}(\mathbb{E}[y^2|U^\top x|^2]+\ell r)}{\|\text{mean}\|^2+\frac1{4n}(\mathbb{E}[y^2|x|^2]+\ell d)-\frac1{2\pi n}\mathbb{E}[y^2]},$$
+    $$\frac{\|\Pi^*\text{mean}\|^2+\frac1{4n}(\mathbb{E}[y^2|U^\top x|^2]+\ell_0r+\ell_1(r+1))}{\|\text{mean}\|^2+\frac1{4n}(\mathbb{E}[y^2|x|^2]+\ell_0d+\ell_1(d+1))-\frac1{2\pi n}\mathbb{E}[y^2]},$$
 
-    with squared norms averaged over the neurons. For $\ell = 0$ and large d this is $1/(1+\frac\pi2\,\mathbb{E}[y^2]\,d^2/(n\|H\|_F^2))$.
+    with squared norms averaged over the neurons. It is meant for $n$ of several $d^2$; with fewer samples a few large labels decide. Without low
+    degrees and for large d this is $1/(1+\frac\pi2\,\mathbb{E}[y^2]\,d^2/(n\|H\|_F^2))$.
     """
     n, noise = validate.as_tensor(n, "n", (0, 1)), validate.real(noise, "noise", at_least=0)
     if (n < 1).any():
         raise ValueError(f"n must be at least 1, got {n.min().item():g}")
-    low = sum(c * c for alpha, c in target.terms.items() if sum(alpha) < 2)
+    if target.degree < 2:
+        raise ValueError("target must have degree two or more: preprocessing leaves nothing of a linear one")
     rest = target.part(range(2, target.degree + 1))
     mean = population_gradient(rest, W)
     Z, omega = (part.to(rest.U) for part in _grid(rest.r, 2 * rest.degree + 2))
     square = omega * (rest.latent(Z).square() + noise**2)
     y2, y2z2 = square.sum(), square @ Z.square().sum(dim=1)
+    low = [sum(g * g for k, g in target.terms.items() if sum(k) == degree) for degree in (0, 1)]
     signal, total = ((part.square().sum() / len(mean)) for part in (mean @ rest.U, mean))
-    inside = (y2z2 + low * rest.r) / 4
-    outside = (y2 + low) * (rest.d - rest.r) / 4 - y2 / (2 * math.pi)
+    inside = (y2z2 + low[0] * rest.r + low[1] * (rest.r + 1)) / 4
+    outside = (y2 + low[0] + low[1]) * (rest.d - rest.r) / 4 - y2 / (2 * math.pi)
     n = n.to(rest.U)
     return ((signal + inside / n) / (total + (inside + outside) / n)).cpu().numpy()
 
 
-def learned(predictions: Tensor, test: Sample, component: Tensor) -> float:
+def learned(predictions: Any, test: Sample, component: Any) -> float:
     r"""The share of a component that the predictions contain, $\mathbb{E}[\hat ff_k]/\mathbb{E}[f_k^2]$: 1 if it is learned, 0 if it is missing."""
-    return (test.mean(predictions * component) / test.mean(component.square())).item()
+    component = validate.as_tensor(component, "component", 1).to(test.y)
+    return (
+        test.mean(validate.as_tensor(predictions, "predictions", 1).to(component) * component)
+        / test.mean(component.square())
+    ).item()
+
+
+def capped(y: Any, cap: float = 3.0) -> Tensor:
+    r"""$\min(y^2, \text{cap})$ less its mean: a label whose average Hessian is not zero."""
+    square = validate.as_tensor(y, "y", 1).square().clamp(max=validate.real(cap, "cap", above=0))
+    return square - square.mean()
 
 
 def trial(
@@ -501,17 +570,14 @@ def trial(
 
 
 def kernel_predictions(
-    kernel: Callable[..., Tensor],
-    X: Tensor,
-    y: Tensor,
-    test: Sample,
-    ridges: Sequence[float] = (1e-6, 1e-4, 1e-3),
+    kernel: Callable[..., Tensor], X: Any, y: Any, test: Sample, ridges: Sequence[float] = (1e-6, 1e-4, 1e-3)
 ) -> Tensor:
-    r"""Kernel ridge regression at the test points, in float32, with the best of `ridges`, each multiplied by n and by the mean of $k(x, x)$."""
-    X, y = X.float(), y.float()
+    r"""Kernel ridge regression at the test points, in float32; of all `ridges`, times n and the mean of $k(x, x)$, and of zero, what has least risk there."""
+    X, y = (part.float() for part in _data(X, y))
     K, K_test = kernel(X), kernel(test.X.float(), X)
     unit = len(y) * K.diagonal().mean().item()
     outputs = [K_test @ linalg.cholesky_solve(K, y, ridge * unit) for ridge in ridges]
+    outputs.append(torch.zeros_like(outputs[0]))
     return outputs[int(torch.stack([test.risk(f) for f in outputs]).argmin())]
 
 
@@ -528,14 +594,17 @@ def transfer(
 ) -> np.ndarray:
     r"""One run of the transfer experiment: risks on $h_p(u\cdot x)$ after training a head on N samples, for each N of `sizes`.
 
-    The first layer took its step on n samples of `mixture(p)`, or none for n = 0, which leaves random features. $\lambda$ is chosen on the test set.
+    The first layer took its step on n samples of `mixture(p)`; for n = 0 it is random. $\lambda$ is chosen on the test set.
     """
+    sizes = [validate.integer(N, "sizes") for N in sizes]
     source = LatentPolynomial.draw(d, mixture(p), rng, device)
     target = LatentPolynomial(source.U, {(p,): 1.0})
-    a, W = initialise(width, d, rng, device)
     if validate.integer(n, "n", at_least=0):
+        a, W = initialise(width, d, rng, device)
         sample = source.sample(n, rng)
         W = first_step(a, W, sample.X, preprocess(sample.X, sample.y)[2], math.sqrt(d) / 2)
+    else:
+        W = torch.as_tensor(rng.standard_normal((width, d)) / math.sqrt(d), device=device)
     b, zero = torch.as_tensor(rng.standard_normal(width)).to(W), torch.zeros_like(W[0])
     network = TwoLayer(W, b, torch.zeros_like(b), zero[0], zero, math.nan)
     test, fresh = target.stratified(points, rng), target.sample(max(sizes), rng)

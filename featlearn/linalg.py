@@ -140,7 +140,8 @@ class SpectralPath:
 def feature_ridge(Phi: Any, y: Any, ridges: Any) -> Tensor:
     r"""$a_\lambda = (\frac1n\Phi^\top\Phi+\lambda I)^{-1}\frac1n\Phi^\top y$ for k values $\lambda > 0$ from one eigendecomposition, shape (m, k).
 
-    The minimiser of $\frac1n\|\Phi a-y\|^2+\lambda\|a\|^2$. Decomposes $\Phi^\top\Phi$ or $\Phi\Phi^\top$, whichever is smaller.
+    The minimiser of $\frac1n\|\Phi a-y\|^2+\lambda\|a\|^2$. Decomposes $\Phi^\top\Phi$ or $\Phi\Phi^\top$, whichever is smaller, in float64 whatever
+    the input: small $\lambda$ are lost in float32.
 
     Parameters
     ----------
@@ -153,14 +154,14 @@ def feature_ridge(Phi: Any, y: Any, ridges: Any) -> Tensor:
     """
     Phi, y = validate.as_tensor(Phi, "Phi", 2), validate.as_tensor(y, "y", 1)
     validate.same_length(Phi, "Phi", y, "y")
-    grid = validate.as_tensor(ridges, "ridges", 1).to(Phi)
+    dtype, Phi = Phi.dtype, Phi.to(torch.float64)
+    grid, y = validate.as_tensor(ridges, "ridges", 1).to(Phi), y.to(Phi)
     if (grid <= 0).any():
         raise ValueError(f"ridges must be positive, got {grid.min().item():g}")
     n, m = Phi.shape
-    y = y.to(Phi)
     s, V = torch.linalg.eigh((Phi.T @ Phi if m <= n else Phi @ Phi.T) / n)
     filtered = (V.T @ (Phi.T @ y if m <= n else y))[:, None] / (n * (s.clamp_min(0)[:, None] + grid))
-    return V @ filtered if m <= n else Phi.T @ (V @ filtered)
+    return (V @ filtered if m <= n else Phi.T @ (V @ filtered)).to(dtype)
 
 
 @dataclass

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from featlearn import damian, seeding
@@ -41,30 +40,23 @@ def alignment() -> dict[str, Any]:
     return {"dims": dims, "ratios": ratios, "runs": runs}
 
 
-def capped(y: torch.Tensor) -> torch.Tensor:
-    """min(y², 3), centred."""
-    return y.square().clamp(max=3) - y.square().clamp(max=3).mean()
-
-
 def transformed() -> dict[str, Any]:
-    """Alignment of the first step on n = ratio · d² samples of He₃, with the labels y and with min(y², 3), centred."""
-    dims, ratios = [30, 100], [1, 4, 16, 64]
+    """Alignment of the first step on n = ratio · d² samples of He₃ and He₆, with the labels y and with min(y², 3), centred."""
+    degrees, dims, ratios = [3, 6], [30, 100], [1, 4, 16, 64]
 
-    def one(d: int, ratio: float, seed: int) -> list[float]:
+    def one(p: int, d: int, ratio: int, seed: int) -> list[float]:
+        name, terms = f"full/transformed/{p}/{d}/{ratio}/{seed}", {(p,): 1.0}
         return [
-            damian.step_alignment(
-                d,
-                ratio * d * d,
-                {(3,): 1.0},
-                seeding.stream(f"full/transformed/{d}/{ratio}/{seed}"),
-                label=label,
-                device=DEVICE,
-            )
-            for label in (None, capped)
+            damian.step_alignment(d, ratio * d * d, terms, seeding.stream(name), label=label, device=DEVICE)
+            for label in (None, damian.capped)
         ]
 
-    runs = {str(d): [[one(d, ratio, seed) for ratio in ratios] for seed in SEEDS] for d in dims}
-    return {"dims": dims, "ratios": ratios, "runs": runs}
+    runs = {
+        f"{p}/{d}": [[one(p, d, ratio, seed) for ratio in ratios] for seed in SEEDS]
+        for p in degrees
+        for d in dims
+    }
+    return {"degrees": degrees, "dims": dims, "ratios": ratios, "runs": runs}
 
 
 def sample_complexity() -> dict[str, Any]:
@@ -111,21 +103,24 @@ def rounded(values: Any) -> Any:
 
 
 def main() -> None:
-    """Measure everything and write the file."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
-    ).stdout.strip()
+    """Measure everything, then write the file (its path is the only argument)."""
+    here = Path(__file__).parent
+    describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     machine = torch.cuda.get_device_name() if DEVICE == "cuda" else platform.machine()
-    result = {"command": "make full", "commit": commit, "machine": f"{machine}, torch {torch.__version__}"}
-    result["seeds"] = len(SEEDS)
+    result: dict[str, Any] = {
+        "command": "make full",
+        "commit": subprocess.run(describe, cwd=here, capture_output=True, text=True).stdout.strip(),
+        "machine": f"{machine}, torch {torch.__version__}",
+        "seed": seeding.seed(),
+        "seeds": len(SEEDS),
+    }
     for experiment in (alignment, sample_complexity, transfer, transformed):
         start = time.perf_counter()
         result[experiment.__name__] = rounded(experiment())
         print(f"{experiment.__name__}: {time.perf_counter() - start:.0f} s", flush=True)
-        target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
-        target.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
+    target.write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    np.seterr(all="raise", under="ignore")
     main()
