@@ -409,8 +409,8 @@ class TwoLayer:
 
     def __call__(self, X: Any) -> Tensor:
         """The outputs at the rows of X, shape (n,)."""
-        X = validate.as_tensor(X, "X", 2).to(self.W)
-        return self.alpha + X @ self.beta + self.features(X) @ self.a
+        hidden = self.features(X)
+        return self.alpha + validate.as_tensor(X, "X", 2).to(self.W) @ self.beta + hidden @ self.a
 
 
 def fit_head(
@@ -499,7 +499,7 @@ def expected_alignment(target: LatentPolynomial, n: Any, W: Any, noise: float = 
     r"""What `alignment` should be after `first_step` on n preprocessed samples, from the weights W; n is a number or several.
 
     Preprocessing takes the degrees 0 and 1, with squared norms $\ell_0$ and $\ell_1$, out of $f^*$; let $y$ be the rest with its noise. The mean
-    of the gradient is the `population_gradient` of the rest. Its fluctuation has, for each neuron, the covariance of
+    of the gradient is that of the rest, `gradient_terms`. Its fluctuation has, for each neuron, the covariance of
     $\frac1n[y(\frac12\mathrm{sgn}(w\cdot x)x-\bar w/\sqrt{2\pi})-\frac12(\text{low degrees})\,x]$ up to terms of size $d/n$, since $\beta$ removes half of
     the indicator. So the alignment is about
 
@@ -514,7 +514,7 @@ def expected_alignment(target: LatentPolynomial, n: Any, W: Any, noise: float = 
     if target.degree < 2:
         raise ValueError("target must have degree two or more: preprocessing leaves nothing of a linear one")
     rest = target.part(range(2, target.degree + 1))
-    mean = population_gradient(rest, W)
+    mean = gradient_terms(rest, W).sum(dim=0)
     Z, omega = (part.to(rest.U) for part in _grid(rest.r, 2 * rest.degree + 2))
     square = omega * (rest.latent(Z).square() + noise**2)
     y2, y2z2 = square.sum(), square @ Z.square().sum(dim=1)

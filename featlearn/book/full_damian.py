@@ -10,6 +10,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ TARGET = Path(__file__).parents[1] / "data" / "damian.json"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 KERNEL_LIMIT = 2**14
 SEEDS = range(20)
+DIMS = (10, 20, 50, 100)
 
 
-def alignment() -> dict[str, Any]:
+def alignment(
+    dims: Sequence[int] = DIMS, ratios: Sequence[float] = (0.25, 0.5, 1, 2, 4, 8, 16)
+) -> dict[str, Any]:
     """Alignment of the first step on n = ratio · d² samples, for the example of each rank."""
-    dims, ratios = [10, 20, 50, 100], [0.25, 0.5, 1, 2, 4, 8, 16]
 
     def one(r: int, d: int, ratio: float, seed: int) -> float:
         rng = seeding.stream(f"full/alignment/{r}/{d}/{ratio}/{seed}")
@@ -37,12 +40,12 @@ def alignment() -> dict[str, Any]:
         for r in damian.EXAMPLES
         for d in dims
     }
-    return {"dims": dims, "ratios": ratios, "runs": runs}
+    return {"dims": list(dims), "ratios": list(ratios), "runs": runs}
 
 
-def transformed() -> dict[str, Any]:
+def transformed(dims: Sequence[int] = (30, 100), ratios: Sequence[int] = (1, 4, 16, 64)) -> dict[str, Any]:
     """Alignment of the first step on n = ratio · d² samples of He₃ and He₆, with the labels y and with min(y², 3), centred."""
-    degrees, dims, ratios = [3, 6], [30, 100], [1, 4, 16, 64]
+    degrees = [3, 6]
 
     def one(p: int, d: int, ratio: int, seed: int) -> list[float]:
         name, terms = f"full/transformed/{p}/{d}/{ratio}/{seed}", {(p,): 1.0}
@@ -56,12 +59,13 @@ def transformed() -> dict[str, Any]:
         for p in degrees
         for d in dims
     }
-    return {"degrees": degrees, "dims": dims, "ratios": ratios, "runs": runs}
+    return {"degrees": degrees, "dims": list(dims), "ratios": list(ratios), "runs": runs}
 
 
-def sample_complexity() -> dict[str, Any]:
+def sample_complexity(
+    dims: Sequence[int] = DIMS, sizes: Sequence[int] = tuple(2**k for k in range(8, 18))
+) -> dict[str, Any]:
     """Risks and learned shares of the three methods; the kernel only up to `KERNEL_LIMIT` samples."""
-    dims, sizes = [10, 20, 50, 100], [2**k for k in range(8, 18)]
     kernel = NTK(2, "relu", 2**0.5, 0.5)
     results = {}
     for d in dims:
@@ -74,12 +78,13 @@ def sample_complexity() -> dict[str, Any]:
                 runs.append(damian.trial(d, n, rng, kernel=k, device=DEVICE).tolist())
             rows.append(runs)
         results[str(d)] = rows
-    return {"dims": dims, "sizes": sizes, "runs": results}
+    return {"dims": list(dims), "sizes": list(sizes), "runs": results}
 
 
-def transfer() -> dict[str, Any]:
+def transfer(
+    dims: Sequence[int] = DIMS, sizes: Sequence[int] = tuple(2**k for k in range(2, 14))
+) -> dict[str, Any]:
     """Risks of a new head on N samples, after a first step on n = d⁰, d, d², 16d², d³ samples and after none (n = 0)."""
-    dims, sizes = [10, 20, 50, 100], [2**k for k in range(2, 14)]
     results = {}
     for d in dims:
         for name, n in {"0": 0, "1": 1, "d": d, "d^2": d**2, "16d^2": 16 * d**2, "d^3": d**3}.items():
@@ -90,7 +95,7 @@ def transfer() -> dict[str, Any]:
                 for seed in SEEDS
             ]
             results[f"{d}/{name}"] = runs
-    return {"dims": dims, "sizes": sizes, "runs": results}
+    return {"dims": list(dims), "sizes": list(sizes), "runs": results}
 
 
 def rounded(values: Any) -> Any:
