@@ -74,7 +74,7 @@ def _equal(X: Tensor, y: Tensor) -> Sample:
 class LatentPolynomial:
     r"""$f^*(x) = \sum_{\mathbf k}g_{\mathbf k}h_{\mathbf k}(U^\top x)$ with $h_{\mathbf k}(z) = \prod_ih_{k_i}(z_i)$ and $x \sim N(0, I_d)$.
 
-    $h_k$ are the normalised Hermite polynomials of `featlearn.hermite`, so $\mathbb{E}[f^{*2}] = \sum_{\mathbf k}g_{\mathbf k}^2$.
+    $h_k$ are the normalised Hermite polynomials of `featlearn.hermite`, so $\mathbb{E}[(f^*)^2] = \sum_{\mathbf k}g_{\mathbf k}^2$.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class LatentPolynomial:
     def stratified(self, n: int, rng: np.random.Generator) -> Sample:
         r"""n points to test on, without noise: hidden coordinates spread evenly over a wider Gaussian, weighted back to $N(0, I_r)$.
 
-        A high power of a Gaussian has its mean square in its tails. Plain points see them rarely, and the mean of $f^{*2}$ over
+        A high power of a Gaussian has its mean square in its tails. Plain points see them rarely, and the mean of $(f^*)^2$ over
         2000 of them is off by tens of per cent; here it is off by less than one.
         """
         ranks = np.tile(np.arange(validate.integer(n, "n"))[:, None], (1, self.r))
