@@ -72,8 +72,16 @@ def test_kappa():
     )
     assert LatentPolynomial.draw(5, {(2,): 1.0}, rng()).kappa == pytest.approx(math.sqrt(0.5))
     assert LatentPolynomial.draw(5, {(2, 0): 1e-12, (0, 2): 2e-12}, rng()).kappa < 1e13
+    assert LatentPolynomial.draw(5, {(2, 0): 0.6, (0, 2): -0.003}, rng()).kappa == pytest.approx(1 / 0.006)
     for terms in ({(3,): 1.0}, {(2, 0): 1.0, (0, 3): 1.0}):
         assert LatentPolynomial.draw(5, terms, rng()).kappa == math.inf
+
+
+def test_draws_are_random_subspaces_and_keep_the_precision_of_the_inputs():
+    first, second = (LatentPolynomial.draw(6, {(1, 1): 1.0}, rng(name)) for name in ("a", "b"))
+    assert (first.U - second.U).abs().max() > 0.1 and first.U.abs().min() > 0
+    torch.testing.assert_close(first.U.T @ first.U, torch.eye(2).double())
+    assert first(draw(3, 6).float()).dtype == torch.float32
 
 
 def test_smoothed_is_the_mean_over_a_shift(target):
@@ -109,6 +117,8 @@ def test_stratified_points_see_the_tails(r):
     assert s.mean(s.X).abs().max() < 0.12
     assert s.mean(s.X.square()).sub(1).abs().max() < 0.15
     assert s.weights.sum().item() == pytest.approx(1)
+    other = f.stratified(2048, rng("tails/other"))
+    assert (other.y.sort().values - s.y.sort().values).abs().max() > 1e-4
 
 
 def test_sample_risk_mean_and_split():
@@ -119,6 +129,7 @@ def test_sample_risk_mean_and_split():
     first, rest = s.split(1)
     assert first.weights.tolist() == [1.0] and rest.weights.tolist() == pytest.approx([2 / 9, 3 / 9, 4 / 9])
     torch.testing.assert_close(torch.cat([first.X, rest.X]), s.X)
+    torch.testing.assert_close(torch.cat([first.y, rest.y]), s.y)
 
 
 # --- the population gradient ------------------------------------------------------------------------------------
@@ -165,6 +176,12 @@ def test_rows_across_and_along_the_subspace():
     )
     with pytest.raises(ValueError, match="W must not have a row almost in"):
         damian.population_gradient(f, along)
+    near = torch.tensor([[math.sqrt(1 - 0.15**2), 0.15, 0, 0, 0]], dtype=torch.float64)
+    gap = damian.population_gradient(f, near) - damian.gradient_terms(f, near).sum(dim=0)
+    assert gap.abs().max() < 1e-10
+    nearer = torch.tensor([[math.sqrt(1 - 0.05**2), 0.05, 0, 0, 0]], dtype=torch.float64)
+    with pytest.raises(ValueError, match="W must not have a row almost in"):
+        damian.population_gradient(f, nearer)
     with pytest.raises(ValueError, match="W must not have a row of zeros"):
         damian.gradient_terms(f, 0 * along)
 
@@ -265,6 +282,8 @@ def test_fixed_features_do_not_look_at_the_labels():
     valid = Sample(X, y, torch.full((30,), 1 / 30))
     nets = [damian.fixed_features(X, labels, valid, rng("w"), width=15) for labels in (y, -3 * y)]
     assert torch.equal(nets[0].W, nets[1].W) and torch.equal(nets[0].b, nets[1].b)
+    wide = damian.fixed_features(X, y, valid, rng("w"), width=8000, ridges=[1.0])
+    assert (wide.W.var().item(), wide.b.var().item()) == pytest.approx((0.25, 1.0), rel=0.06)
     assert nets[0].W.shape == (15, 4) and nets[0].alpha == 0 and not nets[0].beta.any()
 
 
@@ -297,12 +316,20 @@ def test_feature_ridge_solves_the_normal_equations(n, m):
 
 
 def test_feature_ridge_in_single_precision_is_as_good():
-    Phi, y = torch.relu(draw(200, 60)) * 10, draw(200, name="y")
-    single, double = (
-        linalg.feature_ridge(Phi.to(t), y.to(t), [1e-6]) for t in (torch.float32, torch.float64)
-    )
-    assert single.dtype == torch.float32
-    torch.testing.assert_close(single.double(), double, rtol=1e-2, atol=1e-3)
+    X = draw(600, 2)
+    Phi = torch.relu(X @ draw(2, 150, name="W") + draw(150, name="b"))
+    y = X[:, 0] ** 2
+    losses = []
+    for dtype in (torch.float32, torch.float64):
+        a = linalg.feature_ridge(Phi.to(dtype), y.to(dtype), [1e-6])[:, 0]
+        assert a.dtype == dtype
+        losses.append((Phi @ a.double() - y).square().mean().item())
+    assert losses[0] == pytest.approx(losses[1], rel=0.1)
+
+
+def test_ridges_run_from_almost_none_to_the_zero_head():
+    assert len(damian.RIDGES) == 23 and list(damian.RIDGES) == sorted(damian.RIDGES)
+    assert (damian.RIDGES[0], damian.RIDGES[-1]) == pytest.approx((1e-7, 1e4))
 
 
 def test_feature_ridge_checks_its_input():
@@ -339,6 +366,15 @@ def test_expected_alignment(terms, noise):
     predicted = damian.expected_alignment(f, [n, 10 * n], W, noise)
     assert np.mean(found) == pytest.approx(predicted[0], abs=0.03)
     assert predicted[1] > predicted[0]
+
+
+@pytest.mark.parametrize("low, inside, outside", [({}, 0, 0), ({(0,): 2.0}, 4, 4), ({(1,): 2.0}, 8, 4)])
+def test_expected_alignment_of_pure_noise(low, inside, outside):
+    d, terms = 9, {(3,): 1.0, **low}
+    f, W = LatentPolynomial.draw(d, terms, rng()), damian.initialise(50, d, rng())[1]
+    top = (7 + inside) / 4
+    expected = top / (top + (1 + outside) * (d - 1) / 4 - 1 / (2 * math.pi))
+    np.testing.assert_allclose(damian.expected_alignment(f, [3, 700], W), expected, rtol=1e-12)
 
 
 def test_expected_alignment_tends_to_the_formula():
@@ -438,6 +474,7 @@ EYE = torch.eye(4, dtype=torch.float64)
         (lambda: LatentPolynomial.draw(4, {}, rng()), "terms must not be empty"),
         (lambda: LatentPolynomial(EYE[:, :2], {(2,): 1.0}), "terms must be indexed by 2 degrees"),
         (lambda: LatentPolynomial(EYE[:, :1], {(-1,): 1.0}), "terms must be indexed by 1 degrees"),
+        (lambda: LatentPolynomial(EYE[:, :1], {(1.5,): 1.0}), "terms must be indexed by 1 degrees"),
         (lambda: LatentPolynomial.draw(1, {(1, 1): 1.0}, rng()), "d must be at least 2"),
         (lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0})(torch.zeros(3, 5)), "X must have 4 columns"),
         (lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0}).latent(torch.zeros(3, 2)), "Z must have 1 columns"),
@@ -449,12 +486,17 @@ EYE = torch.eye(4, dtype=torch.float64)
         (lambda: damian.first_step(torch.ones(2), EYE, EYE, torch.ones(4), 1.0), "a and W must have the same"),
         (lambda: damian.first_step(torch.ones(4), EYE, EYE, torch.ones(4), 0.0), "step must be greater than 0"),
         (lambda: damian.first_step(torch.ones(4), EYE, EYE, torch.ones(4), 1.0, b=torch.ones(3)), "W and b must go"),
+        (lambda: damian.first_step(torch.ones(4), EYE, EYE, torch.ones(4), 1.0, decay=-1.0), "decay must be at least 0"),
         (lambda: damian.alignment(EYE, torch.eye(3)), "W must have as many columns"),
         (lambda: damian.alignment(0 * EYE, EYE), "W must not be zero"),
         (lambda: damian.population_gradient(LatentPolynomial(EYE[:, :1], {(2,): 1.0}), torch.ones(2, 3)), "W must have 4"),
         (lambda: damian.expected_alignment(LatentPolynomial(EYE[:, :1], {(1,): 1.0}), 9, EYE), "target must have degree"),
         (lambda: damian.expected_alignment(LatentPolynomial(EYE[:, :1], {(2,): 1.0}), 0, EYE), "n must be at least 1"),
         (lambda: Sample(EYE, torch.ones(4), torch.ones(4)), "weights must not be negative and must sum to one"),
+        (lambda: Sample(EYE, torch.ones(4), torch.tensor([2.0, -1, 0, 0])), "weights must not be negative"),
+        (lambda: Sample(EYE, torch.ones(4), torch.ones(2) / 2), "y and weights must have the same"),
+        (lambda: Sample(EYE, torch.ones(4), torch.ones(4) / 4).risk(torch.ones(1)), "predictions and y must have"),
+        (lambda: Sample(EYE, torch.ones(4), torch.ones(4) / 4).mean(torch.ones(3)), "values and y must have"),
         (lambda: Sample(EYE, torch.ones(3), torch.ones(4) / 4), "X and y must have the same"),
         (lambda: Sample(EYE, torch.ones(4), torch.ones(4) / 4).split(4), "first must lie between 1 and 3"),
         (lambda: damian.transfer(5, 10, [-1], rng()), "sizes must be at least 1"),
