@@ -70,6 +70,8 @@ def test_kappa():
     assert [LatentPolynomial.draw(5, t, rng()).kappa for t in damian.EXAMPLES.values()] == pytest.approx(
         [1, 1, 1]
     )
+    third = LatentPolynomial.draw(6, damian.EXAMPLES[3], rng()).latent_hessian
+    assert (math.sqrt(3) * torch.linalg.eigvalsh(third)).tolist() == pytest.approx([-1, 1, 1])
     assert LatentPolynomial.draw(5, {(2,): 1.0}, rng()).kappa == pytest.approx(math.sqrt(0.5))
     assert LatentPolynomial.draw(5, {(2, 0): 1e-12, (0, 2): 2e-12}, rng()).kappa < 1e13
     assert LatentPolynomial.draw(5, {(2, 0): 0.6, (0, 2): -0.003}, rng()).kappa == pytest.approx(1 / 0.006)
@@ -270,6 +272,12 @@ def test_algorithm1_keeps_precision_and_takes_numpy():
     torch.testing.assert_close(single(valid.X).double(), double(valid.X.numpy()), rtol=0, atol=0.02)
 
 
+def test_a_neuron_on_the_fence_counts_as_active():
+    X, y = draw(5, 3), draw(5, name="y")
+    step = damian.first_step([1.0], torch.zeros(1, 3), X, y, 1.0)
+    torch.testing.assert_close(step[0], 2 / 5 * X.T @ y)
+
+
 def test_default_step_is_half_the_root_of_d():
     f = LatentPolynomial.draw(9, mixture(3), rng())
     train, valid = f.sample(100, rng("train")), f.sample(50, rng("valid"))
@@ -419,6 +427,55 @@ def test_trial_and_transfer():
     assert pretrained.shape == (2,) and pretrained[1] < 0.3 < random[1]
 
 
+def test_trial_gives_each_method_its_samples(monkeypatch):
+    target, seen = LatentPolynomial.draw(5, mixture(4), rng("trial")), {}
+
+    def method(name):
+        def fit(X, y, validation, rng, **options):
+            seen[name] = len(y), len(validation.y)
+            return target.part([2])
+
+        return fit
+
+    for name in ("algorithm1", "fixed_features"):
+        monkeypatch.setattr(damian, name, method(name))
+    found = damian.trial(5, 60, rng("trial"))
+    assert seen == {"algorithm1": (48, 12), "fixed_features": (60, 2048)}
+    np.testing.assert_allclose(found, [[0.5, 1, 0]] * 2, atol=0.02)
+
+
+@pytest.mark.parametrize("n", [0, 50])
+def test_transfer_hands_on_the_layer_and_the_samples(n, monkeypatch):
+    seen = []
+
+    def head(network, X, y, validation):
+        seen.append((network.W, len(y)))
+        return lambda X: torch.zeros(len(X)).double()
+
+    monkeypatch.setattr(damian, "fit_head", head)
+    risks = damian.transfer(6, n, [4, 9], rng("handed"), width=4000)
+    assert [size for _, size in seen] == [4, 9] and risks == pytest.approx([1, 1], abs=0.02)
+    if n == 0:
+        assert seen[0][0].var().item() == pytest.approx(1 / 6, rel=0.05)
+    else:
+        same = rng("handed")
+        f, (a, W) = LatentPolynomial.draw(6, mixture(3), same), damian.initialise(4000, 6, same)
+        s = f.sample(n, same)
+        expected = damian.first_step(a, W, s.X, damian.preprocess(s.X, s.y)[2], math.sqrt(6) / 2)
+        torch.testing.assert_close(seen[0][0], expected)
+
+
+def test_the_ridge_of_a_kernel_is_relative_to_its_trace():
+    def linear(X, Y=None):
+        return X @ (X if Y is None else Y).T + 1
+
+    X, T = draw(40, 3), draw(30, 3, name="T")
+    K, test = linear(X), Sample(T, T.sum(dim=1), torch.full((30,), 1 / 30))
+    weights = torch.linalg.solve(K + 0.1 * K.trace() * torch.eye(40), X.sum(dim=1))
+    found = damian.kernel_predictions(linear, X, X.sum(dim=1), test, [0.1])
+    torch.testing.assert_close(found.double(), linear(T, X) @ weights, rtol=0, atol=1e-3)
+
+
 def test_one_sample_makes_a_layer_of_rank_one():
     f = LatentPolynomial.draw(6, mixture(3), rng())
     a, W = damian.initialise(40, 6, rng())
@@ -470,6 +527,7 @@ EYE = torch.eye(4, dtype=torch.float64)
     "call, message",
     [
         (lambda: LatentPolynomial(2 * EYE[:, :1], {(2,): 1.0}), "U must have orthonormal columns"),
+        (lambda: LatentPolynomial(1.001 * EYE[:, :1], {(2,): 1.0}), "U must have orthonormal columns"),
         (lambda: LatentPolynomial(EYE[:, :1], {}), "terms must not be empty"),
         (lambda: LatentPolynomial.draw(4, {}, rng()), "terms must not be empty"),
         (lambda: LatentPolynomial(EYE[:, :2], {(2,): 1.0}), "terms must be indexed by 2 degrees"),
