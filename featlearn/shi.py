@@ -105,7 +105,7 @@ class Patterns:
 
     def __post_init__(self) -> None:
         D = validate.integer(self.D, "D")
-        A = tuple(validate.integer(int(j), "A", at_least=0) for j in self.A)
+        A = tuple(validate.integer(j, "A", at_least=0) for j in self.A)
         if not A or len(set(A)) < len(A) or max(A) >= D:
             raise ValueError(f"A must hold different indices below D = {D}, got {A}")
         k = len(A)
@@ -201,21 +201,17 @@ class Patterns:
         return centred if self.M is None else centred @ self.M.T.to(phi)
 
 
-def _normal_cdf(z: Tensor) -> Tensor:
-    return torch.special.ndtr(z)
-
-
 def _ramp(z: Tensor, noise: float) -> Tensor:
     """E max(z + ξ, 0)."""
     if noise == 0:
         return z.clamp_min(0)
     u = z / noise
-    return z * _normal_cdf(u) + noise * torch.exp(-u.square() / 2) / math.sqrt(2 * math.pi)
+    return z * torch.special.ndtr(u) + noise * torch.exp(-u.square() / 2) / math.sqrt(2 * math.pi)
 
 
 def _gate(z: Tensor, noise: float) -> Tensor:
     """P(z + ξ > 0)."""
-    return (z > 0).to(z) if noise == 0 else _normal_cdf(z / noise)
+    return (z > 0).to(z) if noise == 0 else torch.special.ndtr(z / noise)
 
 
 def activation(z: Any, noise: float = 0.0, kind: str = "truncated") -> Tensor:
@@ -282,6 +278,7 @@ def random_net(
     sigma_a: float,
     kind: str = "truncated",
     dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
 ) -> Net:
     r"""2m neurons on d inputs, Gaussian with these standard deviations, in antisymmetric pairs: $w_{m+i} = w_i$, $b_{m+i} = b_i$, $a_{m+i} = -a_i$, so $g = 0$."""
     m, d, rng = validate.integer(m, "m"), validate.integer(d, "d"), validate.generator(rng, "rng")
@@ -289,7 +286,7 @@ def random_net(
     b = rng.standard_normal(m) * validate.real(sigma_b, "sigma_b", at_least=0)
     a = rng.standard_normal(m) * validate.real(sigma_a, "sigma_a", at_least=0)
     parts = np.concatenate([W, W]), np.concatenate([b, b]), np.concatenate([a, -a])
-    return Net(*(torch.as_tensor(part).to(dtype) for part in parts), kind=kind)
+    return Net(*(torch.as_tensor(part, dtype=dtype, device=device) for part in parts), kind=kind)
 
 
 def initialise(
@@ -299,6 +296,7 @@ def initialise(
     *,
     kind: str = "truncated",
     dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
 ) -> Net:
     r"""`random_net` with the paper's scales: $\sigma_w = 1/k$, $\sigma_b = 1/k^2$, $\sigma_a = \tilde\sigma^2/(\gamma k^2)$.
 
@@ -306,7 +304,7 @@ def initialise(
     """
     k, gamma = model.k, abs(model.gamma) if abs(model.gamma) > 1e-9 else 0.25
     scales = {"sigma_w": 1 / k, "sigma_b": 1 / k**2, "sigma_a": model.sigma**2 / (gamma * k**2)}
-    return random_net(m, model.d, rng, kind=kind, dtype=dtype, **scales)
+    return random_net(m, model.d, rng, kind=kind, dtype=dtype, device=device, **scales)
 
 
 def _pull(margin: Tensor, loss: str) -> Tensor:
@@ -379,8 +377,8 @@ def two_steps(
     r"""The networks before, after step one and after step two, each step on a batch of its own.
 
     Both steps forget the old first layer, $\lambda_w = 1/(2\eta)$. The first has $\eta = 1/\|a\|^2$, so small that $g$ stays near zero. The second has
-    the step `eta` and forgets the head too, which has done its work as the step size of each neuron. The biases stay: their gradient is zero in the
-    population under (A0), and in a sample it is noise that would shift the kinks of all neurons together.
+    the step `eta` and forgets the head too, which has done its work as the step size of each neuron. The biases stay: their gradient is nearly zero in
+    the population under (A0), and in a sample it is noise that would shift the kinks of all neurons together.
     """
     small, eta = 1 / net.a.square().sum().item(), validate.real(eta, "eta", above=0)
     one = step(net, first.x, first.y, eta=small, lambda_w=0.5 / small, noise=noise, loss=loss)
@@ -510,7 +508,7 @@ def good_network(model: Patterns) -> Net:
     k = model.k
     centres = (torch.arange(k + 1, dtype=torch.float64) - k * model.presence) / (4 * k)
     delta = 1 / (16 * k)
-    b = (-centres[:, None] + delta * torch.tensor([1.0, 0.0, -1.0])).ravel()
+    b = (-centres[:, None] + delta * torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)).ravel()
     a = (model.labels[:, None] * torch.tensor([1.0, -2.0, 1.0], dtype=torch.float64) / delta).ravel()
     w = model.effective * (math.sqrt(k) * model.sigma / (4 * k))
     return Net(w.expand(len(b), -1).clone(), b, a)
@@ -518,9 +516,9 @@ def good_network(model: Patterns) -> Net:
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    r"""T (units, D) with $T_j = \mathbb{E}[y\phi_j\sigma'(z_i)]$ for every dictionary element, and $\beta_i = \mathbb{E}\sigma'(z_i^{-A})$ (units,), where $z^{-A}$ leaves A out."""
+    r"""`along` (units, D) holds $T_j = \mathbb{E}[y\phi_j\sigma'(z_i)]$ for every dictionary element, and $\beta_i = \mathbb{E}\sigma'(z_i^{-A})$ (units,), where $z^{-A}$ leaves A out."""
 
-    T: Tensor
+    along: Tensor
     beta: Tensor
 
 
@@ -573,7 +571,7 @@ def _characteristic(model: Patterns, Q: Tensor, b: Tensor, noise: float) -> tupl
     up, down = (torch.exp(1j * value * Q[:, outside, None] * t) for value in (on, off))
     factor = model.p0 * up + (1 - model.p0) * down
     tilted = model.p0 * on * up + (1 - model.p0) * off * down
-    ones = torch.ones_like(factor[:, :1])
+    ones = torch.ones_like(wave[0])[:, None]
     before = torch.cat([ones, factor.cumprod(1)], 1)
     after = torch.cat([factor.flip(1).cumprod(1).flip(1), ones], 1)
     background = before[:, -1]
@@ -596,14 +594,20 @@ def step_bounds(model: Patterns, W: Any, noise: float) -> tuple[Tensor, Tensor]:
     r"""The error terms of the chapter's form of Lemma 5, with $q = M^\top w$ and $\Lambda = 1/(\sqrt{2\pi}\,\sigma_\xi)$.
 
     For $j\in A$ (units, k): $|T_j-\beta\gamma/\tilde\sigma| \le \Lambda\,\mathbb{E}\bigl|\phi_j\sum_{l\in A}\phi_lq_l\bigr|$.
-    For $j\notin A$ (units, D - k): $|T_j| \le \Lambda\,\sigma_\phi^2\,|q_j|$ with $\sigma_\phi^2 = p_0(1-p_0)/\tilde\sigma^2$.
+    For $j\notin A$ (units, D - k): $|T_j| \le \Lambda\,\sigma_\phi^2\,|q_j|$ with $\sigma_\phi^2 = p_0(1-p_0)/\tilde\sigma^2$, and, if the classes are
+    equally likely, $|T_j| \le \Lambda_2\,\sigma_\phi^2\,|q_j|\,\mathbb{E}|\sum_{l\in A}\phi_lq_l|$ with $\Lambda_2 = 2/(\sqrt{2\pi e}\,\sigma_\xi^2)$; the
+    smaller of the two.
     """
     noise, Q = validate.real(noise, "noise", above=0), _along(model, W)
-    Lambda = 1 / (math.sqrt(2 * math.pi) * noise)
+    Lambda, Lambda_2 = 1 / (math.sqrt(2 * math.pi) * noise), 2 / (math.sqrt(2 * math.pi * math.e) * noise**2)
     phi, probability, _ = _relevant_table(model)
     reach = (Q[:, list(model.A)] @ phi.T).abs()
     relevant = Lambda * reach @ (probability[:, None] * phi.abs())
-    return relevant, Lambda * model.p0 * (1 - model.p0) / model.sigma**2 * Q[:, model.outside].abs()
+    steepness = torch.full_like(Q[:, :1], Lambda)
+    if abs(model.balance) < 1e-12:
+        steepness = torch.minimum(steepness, Lambda_2 * (reach @ probability)[:, None])
+    variance = model.p0 * (1 - model.p0) / model.sigma**2
+    return relevant, steepness * variance * Q[:, model.outside].abs()
 
 
 def walsh(values: Any) -> Tensor:
@@ -642,9 +646,10 @@ def scaling(C: Any) -> Tensor:
     """
     C = validate.as_tensor(C, "C", 2)
     validate.square(C, "C")
-    distances = (2 - 2 * C.double()).clamp_min(0).sqrt()
+    C = C.double().cpu()
+    distances = (2 - 2 * C).clamp_min(0).sqrt()
     distances.fill_diagonal_(0)
-    centred = C.double() - C.double().mean(0) - C.double().mean(1, keepdim=True) + C.double().mean()
+    centred = C - C.mean(0) - C.mean(1, keepdim=True) + C.mean()
     values, vectors = torch.linalg.eigh(centred)
     start = vectors[:, -2:] * values[-2:].clamp_min(0).sqrt()
     points, _ = smacof(
