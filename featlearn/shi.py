@@ -45,7 +45,7 @@ def uniform_counts(k: int) -> Tensor:
 
 
 def structured_counts(k: int, P: Collection[int], weight: float = 0.5) -> Tensor:
-    r"""A law of the count with equal class probabilities and $\gamma\ne0$, shape (k+1,).
+    r"""A law of the count with equal class probabilities, shape (k+1,).
 
     With probability 1 - weight the bits are fair, with the two classes made equally likely; with probability `weight` the count is max P for the
     class +1 and the smallest count outside P for the class -1, or min P and the largest count outside P if those are further apart.
@@ -66,11 +66,11 @@ def structured_counts(k: int, P: Collection[int], weight: float = 0.5) -> Tensor
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    r"""Hidden patterns $\tilde\phi$ (n, D), inputs x (n, d) and labels y (n,) in {-1, +1}."""
+    r"""Inputs x (n, d), labels y (n,) in {-1, +1} and, where they are known, hidden patterns $\tilde\phi$ (n, D)."""
 
-    phi: Tensor
     x: Tensor
     y: Tensor
+    phi: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,23 +104,25 @@ class Patterns:
     M: Tensor | None = None
 
     def __post_init__(self) -> None:
-        D = validate.integer(self.D, "D")
+        D, p0 = validate.integer(self.D, "D"), validate.real(self.p0, "p0")
         A = tuple(validate.integer(j, "A", at_least=0) for j in self.A)
         if not A or len(set(A)) < len(A) or max(A) >= D:
             raise ValueError(f"A must hold different indices below D = {D}, got {A}")
         k = len(A)
         counts = uniform_counts(k) if self.counts is None else self.counts
-        counts = validate.as_tensor(counts, "counts", 1).to(torch.float64)
-        if len(counts) != k + 1 or (counts < 0).any() or abs(counts.sum() - 1) > 1e-9:
+        counts = validate.as_tensor(counts, "counts", 1).to("cpu", torch.float64)
+        if len(counts) != k + 1 or (counts < 0).any() or abs(counts.sum() - 1) > 1e-6:
             raise ValueError(f"counts must be {k + 1} probabilities that sum to one, got {counts.tolist()}")
-        if not 0 < validate.real(self.p0, "p0") < 1:
+        if not 0 < p0 < 1:
             raise ValueError(f"p0 must lie between 0 and 1, got {self.p0!r}")
         if self.M is not None:
             M = validate.as_tensor(self.M, "M", 2)
-            if M.shape[1] != D or M.shape[0] < D or (M.T @ M - torch.eye(D).to(M)).abs().max() > 1e-6:
+            tolerance = 100 * torch.finfo(M.dtype).eps
+            if M.shape[1] != D or M.shape[0] < D or (M.T @ M - torch.eye(D).to(M)).abs().max() > tolerance:
                 raise ValueError(f"M must have {D} orthonormal columns, got shape {tuple(M.shape)}")
             object.__setattr__(self, "M", M)
-        for name, value in (("A", A), ("P", _below(k, self.P)), ("counts", counts)):
+        settled = {"A": A, "P": _below(k, self.P), "D": D, "counts": counts / counts.sum(), "p0": p0}
+        for name, value in settled.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -186,15 +188,19 @@ class Patterns:
         n, rng = validate.integer(n, "n"), validate.generator(rng, "rng")
         law = self if counts is None else replace(self, counts=counts)
         phi = (rng.random((n, self.D), dtype=np.float32) < self.p0).astype(np.float32)
-        count = rng.choice(self.k + 1, size=n, p=law.counts.numpy() / law.counts.sum().item())
-        rank = rng.random((n, self.k), dtype=np.float32).argsort(axis=1).argsort(axis=1)
+        count = rng.choice(self.k + 1, size=n, p=law.counts.numpy())
+        rank = rng.random((n, self.k), dtype=np.float32).argsort(axis=1)
         phi[:, list(self.A)] = rank < count[:, None]
         phi = torch.as_tensor(phi, device=device).to(dtype)
-        return Draw(phi, self.inputs(phi), self.labels.to(phi)[torch.as_tensor(count, device=device)])
+        return Draw(self.inputs(phi), self.labels.to(phi)[torch.as_tensor(count, device=device)], phi)
 
     def inputs(self, phi: Any) -> Tensor:
         r"""$x = M(\tilde\phi-\mathbb{E}\tilde\phi)/\tilde\sigma$ for indicators of shape (n, D)."""
         phi = validate.as_tensor(phi, "phi", 2)
+        if phi.shape[1] != self.D:
+            raise ValueError(f"phi must have {self.D} columns, got {phi.shape[1]}")
+        if self.sigma == 0:
+            raise ValueError("the patterns never vary: σ̃ is zero, and the inputs cannot be normalised by it")
         mean = torch.full((self.D,), self.p0, dtype=phi.dtype, device=phi.device)
         mean[list(self.A)] = self.presence
         centred = (phi - mean) / self.sigma
@@ -223,11 +229,13 @@ def activation(z: Any, noise: float = 0.0, kind: str = "truncated") -> Tensor:
     validate.one_of(kind, "kind", ACTIVATIONS)
     if kind == "erf":
         return torch.erf(z / math.sqrt(2 * (1 + noise**2)))
-    return _ramp(z, noise) if kind == "relu" else _ramp(z, noise) - _ramp(z - 1, noise)
+    if kind == "relu":
+        return _ramp(z, noise)
+    return z.clamp(0, 1) if noise == 0 else _ramp(z, noise) - _ramp(z - 1, noise)
 
 
 def slope(z: Any, noise: float = 0.0, kind: str = "truncated") -> Tensor:
-    r"""The derivative of `activation` in z; for the truncated ReLU the probability that $0 < z+\xi < 1$."""
+    r"""The derivative of `activation` in z; for the truncated ReLU the probability that $0 < z+\xi \le 1$."""
     z, noise = validate.as_tensor(z, "z"), validate.real(noise, "noise", at_least=0)
     validate.one_of(kind, "kind", ACTIVATIONS)
     if kind == "erf":
@@ -254,13 +262,15 @@ class Net:
             validate.same_length(W, "W", value, name)
             object.__setattr__(self, name, value)
 
-    def preactivation(self, x: Tensor) -> Tensor:
-        r"""$\langle w_i,x\rangle+b_i$, shape (n, units)."""
+    def preactivation(self, x: Any) -> Tensor:
+        r"""$\langle w_i,x\rangle+b_i$ for inputs of shape (n, d), shape (n, units)."""
+        x = validate.as_tensor(x, "x", 2).to(self.W)
+        if x.shape[1] != self.W.shape[1]:
+            raise ValueError(f"x must have {self.W.shape[1]} columns, got {x.shape[1]}")
         return torch.addmm(self.b, x, self.W.T)
 
     def features(self, x: Any, noise: float = 0.0) -> Tensor:
         r"""(n, units) the outputs of the neurons."""
-        x = validate.as_tensor(x, "x", 2).to(self.W)
         return activation(self.preactivation(x), noise, self.kind)
 
     def __call__(self, x: Any, noise: float = 0.0) -> Tensor:
@@ -298,7 +308,7 @@ def initialise(
     dtype: torch.dtype = torch.float64,
     device: str | torch.device = "cpu",
 ) -> Net:
-    r"""`random_net` with the paper's scales: $\sigma_w = 1/k$, $\sigma_b = 1/k^2$, $\sigma_a = \tilde\sigma^2/(\gamma k^2)$.
+    r"""`random_net` with the paper's scales: $\sigma_w = 1/k$, $\sigma_b = 1/k^2$, $\sigma_a = \tilde\sigma^2/(|\gamma|k^2)$.
 
     Where $\gamma = 0$ (no structure) its place is taken by 1/4, that of the standard example.
     """
@@ -330,11 +340,13 @@ def loss_value(margin: Any, loss: str = "hinge") -> Tensor:
 def _data(net: Net, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     x, y = validate.as_tensor(x, "x", 2).to(net.W), validate.as_tensor(y, "y", 1).to(net.W)
     validate.same_length(x, "x", y, "y")
-    if x.shape[1] != net.W.shape[1]:
-        raise ValueError(f"x must have {net.W.shape[1]} columns, got {x.shape[1]}")
+    _signs(y)
+    return x, y
+
+
+def _signs(y: Tensor) -> None:
     if not (y.abs() == 1).all():
         raise ValueError("y must hold labels -1 and +1 only")
-    return x, y
 
 
 def gradient(net: Net, x: Any, y: Any, *, noise: float = 0.0, loss: str = "hinge") -> Net:
@@ -380,6 +392,8 @@ def two_steps(
     the step `eta` and forgets the head too, which has done its work as the step size of each neuron. The biases stay: their gradient is nearly zero in
     the population under (A0), and in a sample it is noise that would shift the kinks of all neurons together.
     """
+    if not net.a.any():
+        raise ValueError("net must have a head that is not zero: it sets the size of each neuron's step")
     small, eta = 1 / net.a.square().sum().item(), validate.real(eta, "eta", above=0)
     one = step(net, first.x, first.y, eta=small, lambda_w=0.5 / small, noise=noise, loss=loss)
     one, decay = replace(one, b=net.b), {"lambda_w": 0.5 / eta, "lambda_a": 0.5 / eta}
@@ -418,7 +432,7 @@ def _adam(
 def train_head(
     net: Net, x: Any, y: Any, *, record: Collection[int], rate: float = 0.1, loss: str = "hinge"
 ) -> list[Net]:
-    """Adam on the head alone, all data in every step; the network at each recorded step."""
+    """Adam on the head alone, all data in every step; the network at each recorded step, in increasing order."""
     x, y = _data(net, x, y)
     validate.one_of(loss, "loss", LOSSES)
     features = net.features(x)
@@ -437,7 +451,7 @@ def train_all(
     rng: np.random.Generator,
     loss: str = "hinge",
 ) -> list[Net]:
-    """Adam on W, b and a together, on random batches; the network at each recorded step."""
+    """Adam on W, b and a together, on batches drawn with replacement; the network at each recorded step, in increasing order."""
     x, y = _data(net, x, y)
     validate.one_of(loss, "loss", LOSSES)
     batch, rng = validate.integer(batch, "batch"), validate.generator(rng, "rng")
@@ -446,7 +460,7 @@ def train_all(
         return activation(torch.addmm(b, x[rows], W.T), 0.0, net.kind) @ a
 
     def rows() -> Tensor:
-        return torch.as_tensor(rng.integers(len(y), size=min(batch, len(y))), device=x.device)
+        return torch.as_tensor(rng.integers(len(y), size=batch), device=x.device)
 
     kept = _adam(output, [net.W, net.b, net.a], y, record, rate, loss, rows)
     return [Net(*parameters, kind=net.kind) for parameters in kept]
@@ -454,14 +468,13 @@ def train_all(
 
 @dataclass(frozen=True, eq=False)
 class Tangent:
-    r"""The network linearised at `net`: $\sum_i\delta a_i\sigma(z_i)+a_i\sigma'(z_i)(\langle\delta w_i,x\rangle+\delta b_i)$, plus $g$ itself, which is zero here."""
+    r"""What a small `change` of `net` adds to its output, to first order: $\sum_i\delta a_i\sigma(z_i)+a_i\sigma'(z_i)(\langle\delta w_i,x\rangle+\delta b_i)$."""
 
     net: Net
     change: Net
 
     def __call__(self, x: Any) -> Tensor:
-        """(n,) the outputs."""
-        x = validate.as_tensor(x, "x", 2).to(self.net.W)
+        """(n,) the outputs for inputs of shape (n, d)."""
         z = self.net.preactivation(x)
         moved = slope(z, 0.0, self.net.kind) * self.change.preactivation(x)
         return moved @ self.net.a + activation(z, 0.0, self.net.kind) @ self.change.a
@@ -470,7 +483,7 @@ class Tangent:
 def train_tangent(
     net: Net, x: Any, y: Any, *, record: Collection[int], rate: float, loss: str = "hinge"
 ) -> list[Tangent]:
-    """Adam on the linearised network, all data in every step: the tangent kernel of `net`; the model at each recorded step."""
+    """Adam on the linearised network, all data in every step: the tangent kernel of `net`; the model at each recorded step, in increasing order."""
     x, y = _data(net, x, y)
     validate.one_of(loss, "loss", LOSSES)
     z = net.preactivation(x)
@@ -488,6 +501,7 @@ def accuracy(outputs: Any, y: Any) -> float:
     """The share of outputs with the sign of the label; an output of exactly zero counts one half."""
     outputs, y = validate.as_tensor(outputs, "outputs", 1), validate.as_tensor(y, "y", 1)
     validate.same_length(outputs, "outputs", y, "y")
+    _signs(y)
     margin = outputs * y.to(outputs)
     return ((margin > 0).double() + 0.5 * (margin == 0).double()).mean().item()
 
@@ -495,9 +509,13 @@ def accuracy(outputs: Any, y: Any) -> float:
 def cosines(W: Any, v: Any) -> Tensor:
     """The cosines between the rows of W (units, d) and v (d,), or between all pairs of rows of W and of v (r, d)."""
     W, v = validate.as_tensor(W, "W", 2), validate.as_tensor(v, "v", (1, 2))
-    rows = torch.nn.functional.normalize(W, dim=1)
-    others = torch.nn.functional.normalize(v.to(W), dim=-1)
-    return rows @ (others if v.ndim == 1 else others.T)
+    v = v.to(W)
+    if v.shape[-1] != W.shape[1]:
+        raise ValueError(f"v must have {W.shape[1]} columns, got {v.shape[-1]}")
+    lengths, length = W.norm(dim=1, keepdim=True), v.norm(dim=-1, keepdim=True)
+    if not (lengths.all() and length.all()):
+        raise ValueError("W and v must not hold a zero vector: it has no direction")
+    return (W / lengths) @ (v / length if v.ndim == 1 else (v / length).T)
 
 
 def good_network(model: Patterns) -> Net:
@@ -524,7 +542,7 @@ class Components:
 
 def _along(model: Patterns, W: Any) -> Tensor:
     """q = MᵀW, the components of the weights along the dictionary, (units, D) in float64."""
-    W = validate.as_tensor(W, "W", 2).to(torch.float64)
+    W = validate.as_tensor(W, "W", 2).to(model.counts)
     if W.shape[1] != model.d:
         raise ValueError(f"W must have {model.d} columns, got {W.shape[1]}")
     return W if model.M is None else W @ model.M.to(W)
@@ -535,8 +553,8 @@ def components(model: Patterns, W: Any, b: Any, noise: float) -> Components:
 
     $\sigma'$ of the truncated ReLU with noise is the probability that $z = \langle w,x\rangle+b+\xi$ lies in (0, 1), and
     $\mathbb{E}[Y\,\mathbb{1}(0<z<1)] = \frac1\pi\int_0^\infty\mathrm{Re}\bigl[\frac{1-e^{-it}}{it}\,\mathbb{E}Ye^{itz}\bigr]dt$. The expectation on the right is a
-    product over the independent patterns, times a sum over the $2^k$ relevant ones. The midpoint rule for this integral converges faster than any
-    power, because the noise makes the integrand smooth and $z$ is bounded up to the noise.
+    product over the independent patterns, times a sum over the $2^k$ relevant ones. The midpoint rule is exact to rounding: the noise cuts the integral
+    off, and $z$ is bounded up to the noise, so the rule's copies of the interval (0, 1), $2\pi/h$ apart, can be placed out of its reach.
 
     Parameters
     ----------
@@ -551,18 +569,26 @@ def components(model: Patterns, W: Any, b: Any, noise: float) -> Components:
     Q = _along(model, W)
     b = validate.as_tensor(b, "b", 1).to(Q)
     validate.same_length(Q, "W", b, "b")
+    reach = (Q.abs().sum(1) / model.sigma + b.abs()).max().item() + 1 + 9 * noise
+    h = 2 * math.pi / reach
+    t = h * (torch.arange(math.ceil(9 / (noise * h)), dtype=Q.dtype) + 0.5)
+    size = len(t) * max(model.D, 2**model.k)
+    if size > 2**26:
+        raise ValueError(
+            f"noise = {noise:g} and k = {model.k} ask for {len(t)} nodes and {2**model.k} relevant patterns: too many"
+        )
     T, beta = torch.empty_like(Q), torch.empty_like(b)
-    for rows in torch.arange(len(b)).split(64):
-        T[rows], beta[rows] = _characteristic(model, Q[rows], b[rows], noise)
+    for rows in torch.arange(len(b)).split(max(1, 2**21 // size)):
+        T[rows], beta[rows] = _characteristic(model, Q[rows], b[rows], noise, t, h)
     return Components(T, beta)
 
 
-def _characteristic(model: Patterns, Q: Tensor, b: Tensor, noise: float) -> tuple[Tensor, Tensor]:
+def _characteristic(
+    model: Patterns, Q: Tensor, b: Tensor, noise: float, t: Tensor, h: float
+) -> tuple[Tensor, Tensor]:
+    """`components` for one block of neurons, by the midpoint rule with the nodes t, spaced by h."""
     inside, outside = list(model.A), model.outside
     phi, probability, y = _relevant_table(model)
-    reach = Q.abs().sum(1).max().item() / model.sigma + b.abs().max().item() + 1 + 9 * noise
-    h = math.pi / reach
-    t = h * (torch.arange(math.ceil(9 / (noise * h))) + 0.5).to(Q)
     wave = torch.exp(1j * (phi @ Q[:, inside].T + b)[:, :, None] * t)
     signed = (probability * y).to(wave.dtype)
     relevant = torch.einsum("pj,put->ujt", signed[:, None] * phi, wave)
@@ -646,13 +672,21 @@ def scaling(C: Any) -> Tensor:
     """
     C = validate.as_tensor(C, "C", 2)
     validate.square(C, "C")
-    C = C.double().cpu()
+    if len(C) < 2:
+        raise ValueError("C must hold the cosines of at least two vectors")
+    C = (C + C.T).double().cpu() / 2
     distances = (2 - 2 * C).clamp_min(0).sqrt()
     distances.fill_diagonal_(0)
     centred = C - C.mean(0) - C.mean(1, keepdim=True) + C.mean()
     values, vectors = torch.linalg.eigh(centred)
     start = vectors[:, -2:] * values[-2:].clamp_min(0).sqrt()
     points, _ = smacof(
-        distances.numpy(), n_components=2, init=start.numpy(), n_init=1, normalized_stress=False
+        distances.numpy(),
+        n_components=2,
+        init=start.numpy(),
+        n_init=1,
+        max_iter=300,
+        eps=1e-6,
+        normalized_stress=False,
     )
     return torch.as_tensor(points)

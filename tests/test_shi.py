@@ -174,6 +174,87 @@ def test_two_steps():
     torch.testing.assert_close(one.W[:10], -one.W[10:])
 
 
+@pytest.mark.parametrize("kind", shi.ACTIVATIONS)
+def test_kind_and_loss_reach_every_step(kind):
+    task = standard()
+    first, second = task.sample(200, rng()), task.sample(200, rng(1))
+    net = shi.initialise(5, task, rng(2), kind=kind)
+    stages = shi.two_steps(net, first, second, noise=0.1, eta=2.0, loss="logistic")
+    assert [stage.kind for stage in stages] == [kind] * 3
+    g = shi.gradient(net, first.x, first.y, noise=0.1, loss="logistic")
+    torch.testing.assert_close(stages[1].W, -g.W / net.a.square().sum())
+    torch.testing.assert_close(shi.gradient(net, first.x, first.y, noise=0.1).W, 2 * g.W)  # at g = 0
+    assert shi.gradient(net, first.x, first.y).kind == kind
+    heads = {
+        loss: shi.train_head(stages[2], second.x, second.y, record=[0, 1, 3], rate=0.1, loss=loss)
+        for loss in shi.LOSSES
+    }
+    assert all(head[2].kind == kind for head in heads.values())
+    assert not torch.equal(heads["square"][2].a, heads["logistic"][2].a)
+    torch.testing.assert_close(
+        (heads["hinge"][1].a - heads["hinge"][0].a).abs(), torch.full((10,), 0.1).double(), atol=1e-6, rtol=0
+    )
+
+
+def test_a_batch_is_drawn_with_replacement():
+    task = standard()
+    draw = task.sample(50, rng())
+    net = shi.random_net(3, 20, rng(1), sigma_w=0.5, sigma_b=0.2, sigma_a=0.5)
+    rows = rng(2).integers(50, size=7)
+    one = shi.train_all(net, draw.x, draw.y, record=[1], rate=0.01, batch=7, rng=rng(2))[0]
+    g = shi.gradient(net, draw.x[rows], draw.y[rows])
+    for name in ("W", "b", "a"):
+        moved, slope = getattr(one, name) - getattr(net, name), getattr(g, name)
+        seen = slope.abs() > 1e-6  # the first step of Adam is the sign of the gradient
+        torch.testing.assert_close(moved[seen], -0.01 * torch.sign(slope[seen]), rtol=0, atol=1e-3)
+        assert seen.any()
+
+
+def test_the_hinge_does_not_pull_at_margin_one():
+    net = Net(torch.zeros(1, 2), torch.ones(1), torch.ones(1))  # g = 1 everywhere
+    g = shi.gradient(net, torch.ones(3, 2), torch.tensor([1.0, 1.0, -1.0]))
+    assert g.a.item() == pytest.approx(1 / 3)
+
+
+def test_doors_take_arrays_and_single_precision():
+    task = standard()
+    draw = task.sample(30, rng(), dtype=torch.float32)
+    net = shi.initialise(4, task, rng(1), dtype=torch.float32)
+    labels = draw.y.numpy().astype(int)
+    a = shi.gradient(net, draw.x.numpy(), labels)
+    b = shi.gradient(net, draw.x, draw.y)
+    torch.testing.assert_close(a.W, b.W)
+    assert b.W.dtype == torch.float32
+    torch.testing.assert_close(net.preactivation(draw.x.numpy()), net.preactivation(draw.x))
+    assert shi.accuracy(draw.y.numpy(), labels) == 1
+    double = shi.components(task, net.W.double(), net.b.double(), 0.1).along
+    torch.testing.assert_close(shi.components(task, net.W.numpy(), net.b, 0.1).along, double)
+    M = torch.as_tensor(np.linalg.qr(rng().standard_normal((40, 20)).astype(np.float32))[0])
+    assert standard(M=M).sample(5, rng(), dtype=torch.float32).x.shape == (5, 40)
+    assert Patterns(
+        [0, 1], {1}, 4, np.array([0.3, 0.3, 0.4], dtype=np.float32)
+    ).counts.sum() == pytest.approx(1)
+    assert shi.activation(torch.tensor([1e8])).item() == 1
+
+
+def test_components_do_not_depend_on_the_blocks():
+    task = standard(D=30, p0=0.2)
+    net = shi.initialise(40, task, rng())
+    whole = shi.components(task, net.W, net.b, 0.02)
+    for i in (0, 33):
+        one = shi.components(task, net.W[i : i + 1], net.b[i : i + 1], 0.02)
+        torch.testing.assert_close(one.along, whole.along[i : i + 1], rtol=0, atol=1e-14)
+        torch.testing.assert_close(one.beta, whole.beta[i : i + 1], rtol=0, atol=1e-14)
+    assert shi.step_bounds(standard(D=5), net.W[:, :5], 0.1)[1].shape == (80, 0)
+
+
+def test_a_negative_correlation_gives_the_same_scales():
+    down = Patterns(range(3), {0}, 20, structured_counts(3, {0}))
+    up = Patterns(range(3), {3}, 20, structured_counts(3, {3}))
+    assert down.gamma == pytest.approx(-up.gamma)
+    torch.testing.assert_close(shi.initialise(5, down, rng()).a, shi.initialise(5, up, rng()).a)
+
+
 def test_losses():
     z = torch.tensor([-1.0, 0.5, 3.0], dtype=torch.float64)
     assert shi.loss_value(z).item() == pytest.approx((2 + 0.5) / 3)
@@ -231,14 +312,26 @@ def test_the_tangent_model_is_the_derivative_of_the_network(kind):
     torch.testing.assert_close((moved(draw.x) - half(draw.x)) / eps, tangent, rtol=0, atol=2e-5)
 
 
-def test_training_the_tangent_model_starts_at_zero_and_learns():
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+def test_training_the_tangent_model_is_adam_on_it(loss):
     task = standard()
-    draw = task.sample(200, rng())
-    net = shi.initialise(20, task, rng(1))
-    half = Net(net.W[:20], net.b[:20], net.a[:20])
-    start, end = shi.train_tangent(half, draw.x, draw.y, record=[0, 300], rate=0.01)
+    draw = task.sample(100, rng())
+    net = shi.initialise(8, task, rng(1), kind="erf")
+    half = Net(net.W[:8], net.b[:8], net.a[:8], kind="erf")
+    start, end = shi.train_tangent(half, draw.x, draw.y, record=[4, 0], rate=0.01, loss=loss)
     assert start(draw.x).abs().max() == 0
-    assert shi.accuracy(end(draw.x), draw.y) > 0.95
+    parameters = [torch.zeros_like(p).requires_grad_(True) for p in (half.W, half.b, half.a)]
+    adam = torch.optim.Adam(parameters, lr=0.01)
+    z = half.preactivation(draw.x)
+    for _ in range(4):
+        adam.zero_grad()
+        W, b, a = parameters
+        moved = shi.slope(z, kind="erf") * (draw.x @ W.T + b)
+        output = moved @ half.a + shi.activation(z, kind="erf") @ a
+        shi.loss_value(draw.y * output, loss).backward()
+        adam.step()
+    for name, value in zip(("W", "b", "a"), parameters, strict=True):
+        torch.testing.assert_close(getattr(end.change, name), value.detach(), rtol=0, atol=1e-12)
 
 
 def test_accuracy_counts_zero_as_one_half():
@@ -320,7 +413,20 @@ def test_scaling_recovers_plane_angles():
     points = torch.stack([angles.cos(), angles.sin()], dim=1)
     flat = shi.scaling(points @ points.T)
     torch.testing.assert_close(torch.cdist(flat, flat), torch.cdist(points, points), rtol=0, atol=1e-4)
-    torch.testing.assert_close(flat, shi.scaling(points @ points.T))
+
+
+def test_scaling_lowers_the_stress_of_classical_scaling():
+    points = torch.nn.functional.normalize(torch.as_tensor(rng().standard_normal((30, 8))), dim=1)
+    C, distances = points @ points.T, torch.cdist(points, points)
+    centred = C - C.mean(0) - C.mean(1, keepdim=True) + C.mean()
+    values, vectors = torch.linalg.eigh(centred)
+    start = vectors[:, -2:] * values[-2:].sqrt()
+    flat = shi.scaling(C)
+    stress = [(torch.cdist(x, x) - distances).square().sum() for x in (start, flat)]
+    assert stress[1] < 0.8 * stress[0]
+    torch.testing.assert_close(flat, shi.scaling(C))
+    noisy = C.float() + 1e-7 * torch.triu(torch.ones(30, 30))
+    assert torch.isfinite(shi.scaling(noisy)).all()
 
 
 @pytest.mark.parametrize(
@@ -346,6 +452,22 @@ def test_scaling_recovers_plane_angles():
         (lambda: shi.train_head(NET, X, Y, record=[]), "record must name"),
         (lambda: shi.components(standard(), torch.ones(2, 19), torch.ones(2), 0.1), "W must have 20"),
         (lambda: shi.components(standard(), torch.ones(2, 20), torch.ones(2), 0.0), "noise must be greater"),
+        (lambda: shi.components(standard(), torch.ones(2, 20), torch.ones(3), 0.1), "W and b"),
+        (lambda: shi.components(standard(), torch.ones(2, 20), torch.ones(2), 1e-7), "too many"),
+        (lambda: shi.step(NET, X, Y, eta=0.1, lambda_w=-1.0), "lambda_w must be at least"),
+        (lambda: shi.step(NET, X, Y, eta=0.1, lambda_a=-1.0), "lambda_a must be at least"),
+        (lambda: shi.random_net(2, 3, rng(), sigma_w=-1.0, sigma_b=1.0, sigma_a=1.0), "sigma_w must be"),
+        (lambda: shi.train_all(NET, X, Y, record=[1], rate=0.1, batch=0, rng=rng()), "batch must be"),
+        (lambda: shi.two_steps(BLANK, DRAW, DRAW, noise=0.1, eta=1.0), "head that is not zero"),
+        (lambda: shi.accuracy(Y, Y[:2]), "outputs and y"),
+        (lambda: shi.accuracy(Y, [0.0, 1.0, 1.0, 0.0]), "y must hold labels"),
+        (lambda: shi.cosines(X, torch.ones(2)), "v must have 3 columns"),
+        (lambda: shi.cosines(0 * X, torch.ones(3)), "zero vector"),
+        (lambda: NET.features(torch.ones(2, 4)), "x must have 3 columns"),
+        (lambda: standard().inputs(torch.ones(4, 1)), "phi must have 20 columns"),
+        (lambda: Patterns([0], {1}, 1, [0.0, 1.0]).inputs(torch.ones(1, 1)), "never vary"),
+        (lambda: standard().sample(0, rng()), "n must be at least 1"),
+        (lambda: shi.scaling(torch.ones(1, 1)), "at least two"),
         (lambda: shi.walsh(torch.ones(6, 1)), "power of two"),
         (lambda: shi.scaling(torch.ones(2, 3)), "C must be square"),
     ],
@@ -357,6 +479,7 @@ def test_errors_name_the_argument(call, message):
 
 NET = Net(torch.ones(2, 3), torch.zeros(2), torch.ones(2))
 X, Y = torch.ones(4, 3), torch.tensor([1.0, -1.0, 1.0, 1.0])
+BLANK, DRAW = Net(torch.ones(2, 3), torch.zeros(2), torch.zeros(2)), shi.Draw(X, Y)
 
 
 def test_the_extract_of_mnist():
@@ -375,14 +498,15 @@ def test_the_whole_of_mnist_comes_from_openml(monkeypatch):
     asked = []
 
     def fetch(name, **options):
-        asked.append((name, options["version"]))
+        asked.append((name, options))
         images = np.zeros((70000, 4))
         images[60000:] = 255
         return images, np.array(["3"] * 60000 + ["8"] * 10000, dtype=object)
 
     monkeypatch.setattr(data, "fetch_openml", fetch)
     digits = data.mnist(whole=True)
-    assert asked == [("mnist_784", 1)]
+    options = {"version": 1, "return_X_y": True, "as_frame": False, "parser": "liac-arff"}
+    assert asked == [("mnist_784", options)]
     assert digits.train.shape == (60000, 4)
     assert digits.test.min() == 1
     assert set(digits.train_digits.tolist()) == {3}
