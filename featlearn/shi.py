@@ -308,7 +308,7 @@ def initialise(
     dtype: torch.dtype = torch.float64,
     device: str | torch.device = "cpu",
 ) -> Net:
-    r"""`random_net` with the paper's scales: $\sigma_w = 1/k$, $\sigma_b = 1/k^2$, $\sigma_a = \tilde\sigma^2/(|\gamma|k^2)$.
+    r"""`random_net` with the paper's scales: $\sigma_w = 1/k$, $\sigma_b = 1/k^2$, $\sigma_a = \tilde\sigma^2/(k^2\lvert\gamma\rvert)$.
 
     Where $\gamma = 0$ (no structure) its place is taken by 1/4, that of the standard example.
     """
