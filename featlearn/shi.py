@@ -207,22 +207,17 @@ class Patterns:
         return centred if self.M is None else centred @ self.M.T.to(phi)
 
 
-def _cdf(z: Tensor) -> Tensor:
-    """The normal distribution function, by erfc: `torch.special.ndtr` is zero below -5.5 in float32."""
-    return torch.erfc(-z / math.sqrt(2)) / 2
-
-
 def _ramp(z: Tensor, noise: float) -> Tensor:
     """E max(z + ξ, 0)."""
     if noise == 0:
         return z.clamp_min(0)
     u = z / noise
-    return z * _cdf(u) + noise * torch.exp(-u.square() / 2) / math.sqrt(2 * math.pi)
+    return z * torch.special.ndtr(u) + noise * torch.exp(-u.square() / 2) / math.sqrt(2 * math.pi)
 
 
 def _gate(z: Tensor, noise: float) -> Tensor:
     """P(z + ξ > 0)."""
-    return (z > 0).to(z) if noise == 0 else _cdf(z / noise)
+    return (z > 0).to(z) if noise == 0 else torch.special.ndtr(z / noise)
 
 
 def activation(z: Any, noise: float = 0.0, kind: str = "truncated") -> Tensor:
