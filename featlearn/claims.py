@@ -14,8 +14,9 @@ import html
 import json
 import math
 import re
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ class Claim:
 
     `id` is an id of the syllabus, with a dot and a name of its own where an item has several claims
     (``ker-flow.order``). `predicted` and `rule` are text; `measured` and `interval` are numbers.
+    `seconds` is the time since the claim before it was settled, for the first one since this module was
+    imported; so the seconds of a notebook add up to its running time up to the last claim.
     """
 
     id: str
@@ -52,6 +55,7 @@ class Claim:
     measured: float | None = None
     interval: tuple[float, float] | None = None
     reason: str = ""
+    seconds: float | None = None
 
     def _ipython_display_(self) -> None:
         """Nothing: a claim is shown once, when it is settled."""
@@ -96,11 +100,22 @@ def _short(number: float) -> str:
     return f"{number:.3g}"
 
 
+_last_settled = time.perf_counter()
+
+
+def _lap() -> float:
+    """Seconds since the last call, for the first one since this module was imported."""
+    global _last_settled
+    before, _last_settled = _last_settled, time.perf_counter()
+    return round(_last_settled - before, 2)
+
+
 def _settle(claim: Claim) -> Claim:
     validate.text(claim.says, "says")
     validate.text(claim.source, "source")
     if not isinstance(claim.id, str) or not ID.fullmatch(claim.id):
         raise ValueError(f"id must look like 'ker-flow' or 'ker-flow.order', got {claim.id!r}")
+    claim = replace(claim, seconds=_lap())
     if get_ipython() is None:
         print(claim.line())
     else:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -268,14 +267,6 @@ def _directions(target: LatentPolynomial, W: Any) -> tuple[Tensor, Tensor]:
     return W / length, W / length @ target.U
 
 
-def _grid(r: int, degree: int) -> tuple[Tensor, Tensor]:
-    r"""Nodes (N, r) and weights (N,) of Gauss and Hermite, exact for polynomials of this degree in each of r coordinates."""
-    point, weight = np.polynomial.hermite_e.hermegauss(degree // 2 + 1)
-    nodes = np.array(list(product(point, repeat=r))).reshape(len(point) ** r, r)
-    weights = np.array([math.prod(ws) for ws in product(weight / weight.sum(), repeat=r)])
-    return torch.as_tensor(nodes), torch.as_tensor(weights)
-
-
 def population_gradient(target: LatentPolynomial, W: Any, bias: float = 0.0) -> Tensor:
     r"""$\mathbb{E}_x[f^*(x)\,x\,\mathbf 1\{\bar w\cdot x+b \ge 0\}]$ for each row $w$ of W, shape (m, d), by quadrature in the r hidden coordinates.
 
@@ -297,7 +288,7 @@ def population_gradient(target: LatentPolynomial, W: Any, bias: float = 0.0) -> 
     backwards = (frame[:, :, 0] * S).sum(dim=1, keepdim=True) < 0
     along = torch.where(backwards, -frame[:, :, 0], frame[:, :, 0])
     t, omega_t = (part.to(S) for part in hermite.rule())
-    across, omega_across = (part.to(S) for part in _grid(r - 1, target.degree + 1))
+    across, omega_across = (part.to(S) for part in hermite.grid(r - 1, target.degree + 1))
     Z = t[None, :, None, None] * along[:, None, None, :] + (across @ frame[:, :, 1:].mT)[:, None, :, :]
     g = omega_t[:, None] * omega_across * target.latent(Z)
     threshold = (length * t + bias) / tau
@@ -515,7 +506,7 @@ def expected_alignment(target: LatentPolynomial, n: Any, W: Any, noise: float = 
         raise ValueError("target must have degree two or more: preprocessing leaves nothing of a linear one")
     rest = target.part(range(2, target.degree + 1))
     mean = gradient_terms(rest, W).sum(dim=0)
-    Z, omega = (part.to(rest.U) for part in _grid(rest.r, 2 * rest.degree + 2))
+    Z, omega = (part.to(rest.U) for part in hermite.grid(rest.r, 2 * rest.degree + 2))
     square = omega * (rest.latent(Z).square() + noise**2)
     y2, y2z2 = square.sum(), square @ Z.square().sum(dim=1)
     low = [sum(g * g for k, g in target.terms.items() if sum(k) == degree) for degree in (0, 1)]

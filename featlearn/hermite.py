@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,18 @@ def rule() -> tuple[Tensor, Tensor]:
     z = (np.arange(-REACH, REACH)[:, None] + (x + 1) / 2).ravel()
     weights = np.tile(w, 2 * REACH) * np.exp(-z * z / 2)
     return torch.as_tensor(z), torch.as_tensor(weights / weights.sum())
+
+
+def grid(r: int, degree: int) -> tuple[Tensor, Tensor]:
+    r"""Nodes (N, r) and weights (N,) with $\mathbb{E}[g(z)] = \sum_iw_i\,g(z_i)$ for $z \sim N(0, I_r)$, by the rule of Gauss and Hermite.
+
+    Exact for polynomials of this degree in each of the r coordinates. For functions with a kink take `rule`.
+    """
+    r, degree = validate.integer(r, "r", at_least=0), validate.integer(degree, "degree", at_least=0)
+    point, weight = np.polynomial.hermite_e.hermegauss(degree // 2 + 1)
+    nodes = np.array(list(product(point, repeat=r))).reshape(len(point) ** r, r)
+    weights = np.array([math.prod(ws) for ws in product(weight / weight.sum(), repeat=r)])
+    return torch.as_tensor(nodes), torch.as_tensor(weights)
 
 
 @cache

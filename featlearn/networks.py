@@ -29,7 +29,9 @@ class Network:
 
     In NTK parametrisation all entries of $W^l \in \mathbb{R}^{n_l\times n_{l-1}}$ and $b^l$ start as $N(0, 1)$ and the factors stand in
     the network. In the standard one, $f^l = W^l\varphi(f^{l-1}) + b^l$, the factors are in the initial entries. Both have the
-    same law at initialisation; gradient descent treats them differently. With $\sigma_b = 0$ there are no biases.
+    same law at initialisation; gradient descent treats them differently. The maximal update parametrisation, "mup" (Yang and
+    Hu 2021), gives the hidden layers this law too, but the output is smaller by $1/\sqrt{n_{L-1}}$; `scales` has its factors, with
+    which one step size serves all layers and all widths. With $\sigma_b = 0$ there are no biases.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ class Network:
     sigma_w, sigma_b
         Scales of weights and biases.
     parametrisation
-        "ntk" or "standard".
+        "ntk", "standard" or "mup".
     """
 
     widths: Sequence[int]
@@ -56,12 +58,34 @@ class Network:
         object.__setattr__(self, "activation", activations.get(self.activation))
         object.__setattr__(self, "sigma_w", validate.real(self.sigma_w, "sigma_w", above=0))
         object.__setattr__(self, "sigma_b", validate.real(self.sigma_b, "sigma_b", at_least=0))
-        validate.one_of(self.parametrisation, "parametrisation", ("ntk", "standard"))
+        validate.one_of(self.parametrisation, "parametrisation", ("ntk", "standard", "mup"))
+        if self.parametrisation == "mup" and self.depth < 2:
+            raise ValueError(f"widths must have a hidden layer for 'mup', got {self.widths}")
 
     @property
     def depth(self) -> int:
         """The number of layers $L$, each with its own weights."""
         return len(self.widths) - 1
+
+    def scales(self, layer: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        r"""The factors of $W^l$ and $b^l$ in the network, and the standard deviations of their entries at the start.
+
+        For "mup" the factors of $W^l$ are $\sigma_w\sqrt{n_1/d}$ in the first layer, $\sigma_w$ in hidden layers, $\sigma_w/\sqrt{n_{L-1}}$ in
+        the last, and the entries start with variance $1/n_1$ in the first layer and $1/n_{l-1}$ in the others. A hidden bias is an input that
+        is always one: factor $\sigma_b\sqrt{n_l}$, variance $1/n_l$. The bias of the output starts at zero.
+        """
+        if not 1 <= validate.integer(layer, "layer") <= self.depth:
+            raise ValueError(f"layer must lie between 1 and {self.depth}, got {layer}")
+        fan_in, fan_out = self.widths[layer - 1 : layer + 1]
+        weight = self.sigma_w / math.sqrt(fan_in)
+        if self.parametrisation == "ntk":
+            return (weight, self.sigma_b), (1.0, 1.0)
+        if self.parametrisation == "standard":
+            return (1.0, 1.0), (weight, self.sigma_b)
+        if layer == self.depth:
+            return (weight, self.sigma_b), (fan_in**-0.5, 0.0)
+        start = (fan_out if layer == 1 else fan_in) ** -0.5
+        return (weight / start, self.sigma_b * math.sqrt(fan_out)), (start, fan_out**-0.5)
 
     def initialise(
         self,
@@ -75,14 +99,12 @@ class Network:
         validate.generator(rng, "rng")
         validate.one_of(dtype, "dtype", (torch.float32, torch.float64))
         batch = () if members is None else (validate.integer(members, "members"),)
-        standard = self.parametrisation == "standard"
         theta = {}
         for layer, (fan_in, fan_out) in enumerate(pairwise(self.widths), start=1):
-            scale = self.sigma_w / math.sqrt(fan_in) if standard else 1.0
-            theta[f"W{layer}"] = scale * rng.standard_normal((*batch, fan_out, fan_in))
+            start_W, start_b = self.scales(layer)[1]
+            theta[f"W{layer}"] = start_W * rng.standard_normal((*batch, fan_out, fan_in))
             if self.sigma_b > 0:
-                scale = self.sigma_b if standard else 1.0
-                theta[f"b{layer}"] = scale * rng.standard_normal((*batch, fan_out))
+                theta[f"b{layer}"] = start_b * rng.standard_normal((*batch, fan_out))
         return {name: torch.as_tensor(value).to(device, dtype) for name, value in theta.items()}
 
     def layers(self, theta: Parameters, X: Tensor) -> list[Tensor]:
@@ -92,11 +114,9 @@ class Network:
         """
         found: list[Tensor] = []
         h = X
-        for layer, fan_in in enumerate(self.widths[:-1], start=1):
+        for layer in range(1, self.depth + 1):
             W, b = theta[f"W{layer}"].mT, theta.get(f"b{layer}")
-            alpha, beta = self.sigma_w / math.sqrt(fan_in), self.sigma_b
-            if self.parametrisation == "standard":
-                alpha, beta = 1.0, 1.0
+            alpha, beta = self.scales(layer)[0]
             if W.ndim == 3 and h.ndim == 2:
                 h = h.expand(len(W), *h.shape)
             if b is None:

@@ -5,7 +5,6 @@ $\Theta(x, x') = \nabla_\theta f(x)\cdot\nabla_\theta f(x')$ governs training by
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -85,7 +84,7 @@ def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) ->
 
     $K_l = \Bigl(\frac{\sigma_w^2}{n_{l-1}}\langle h^{l-1}(x), h^{l-1}(x')\rangle + \sigma_b^2\Bigr)\Bigl\langle\frac{\partial f}{\partial f^l}(x), \frac{\partial f}{\partial f^l}(x')\Bigr\rangle.$
 
-    In standard parametrisation the factors $\sigma_w/\sqrt{n_{l-1}}$ and $\sigma_b$ are 1. Their sum is the network's tangent kernel.
+    The factors $\sigma_w/\sqrt{n_{l-1}}$ and $\sigma_b$ are those of NTK parametrisation; other ones have those of `Network.scales`. Their sum is the network's tangent kernel.
     Shapes (n, m), or (B, n, m) for B members. Not differentiable.
     """
     same = Y is None or Y is X
@@ -100,9 +99,8 @@ def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) ->
     h_x, D_x = _signals(network, theta, X)
     h_y, D_y = (h_x, D_x) if same else _signals(network, theta, Y)
     found = []
-    for below, fan_in in enumerate(network.widths[:-1]):
-        standard = network.parametrisation == "standard"
-        alpha, beta = (1.0, 1.0) if standard else (network.sigma_w / math.sqrt(fan_in), network.sigma_b)
+    for below in range(network.depth):
+        alpha, beta = network.scales(below + 1)[0]
         K = alpha**2 * (h_x[below] @ h_y[below].mT)
         if f"b{below + 1}" in theta:
             K = K + beta**2

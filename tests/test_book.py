@@ -3,7 +3,7 @@
 import json
 import re
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import nbformat
 import pytest
@@ -258,8 +258,71 @@ def test_scoreboard_speaks_of_all_records():
     assert scoreboard.summary(records).startswith(f"{count} claims: ")
     stored = json.loads(scoreboard.as_json(records))
     assert sum(stored["totals"].values()) == count
-    assert scoreboard.as_html(records).count("<tr><td") == count
+    page = scoreboard.as_html(records)
+    assert page.count("<tr><td") == count
+    for claim in (claim for found in records.values() for claim in found):
+        assert page.count(f"<code>{claim.id}</code>") == (2 if claim.verdict == "open" else 1)
+    stored_page = notebooks.load(notebooks.CHAPTERS / "appendix" / "claims.ipynb").cells[-1].outputs[0]
+    assert f"<strong>{scoreboard.summary(records)}.</strong>" in stored_page.data["text/html"]
     assert len(re.findall(r"^  [✓○]", scoreboard.as_text(records), re.MULTILINE)) == count
+
+
+def test_totals_of_the_page_are_those_of_the_records():
+    records = claims.collect(notebooks.CHAPTERS)
+    table = scoreboard.as_html(records).split("</table>")[0]
+    rows = [re.findall(r"<td>(?:<a [^>]*>)?(\d+)", row) for row in table.split('<th scope="row">')[1:]]
+    shown = [list(map(int, row)) for row in rows]
+    verdicts = [[claim.verdict for claim in found] for found in records.values()]
+    verdicts.append([verdict for found in verdicts for verdict in found])
+    assert shown == [[len(v), v.count("holds"), v.count("open"), v.count("fails")] for v in verdicts]
+
+
+BOARD = {
+    "01_a.ipynb": [
+        Claim("ker-a", "a < b", "S", "<1", "r", "holds", 0.5, (0.25, 0.75), seconds=1.25),
+        Claim("ker-b.c", "b", "S", "", "", "open", reason="too large & too slow", seconds=0.5),
+    ],
+    "02_b.ipynb": [Claim("rf-a", "c", "S", "1", "r", "holds", 1.0)],
+}
+
+
+def test_scoreboard_shows_times_reasons_and_escapes():
+    page = scoreboard.as_html(BOARD, {"01_a.ipynb": "Q & A"}, "../")
+    overview, open_ones, first, second, _ = re.split(r"</table></div>|</ul>", page)
+    assert "<strong>3 claims: 2 hold, 0 fail, 1 open.</strong>" in overview
+    assert '<a href="../01_a.html">Q &amp; A</a>' in overview and ">02_b.ipynb</a>" in overview
+    assert overview.count("<td>≈ 1.8 s</td>") == 2, "of the first notebook, and of all"
+    assert "<td>0</td><td></td></tr>" in overview, "no time is known of the second"
+    assert re.search(r'01_a\.html#claim-ker-b-c">.* b\. .*too large &amp; too slow</li>', open_ones)
+    assert open_ones.count("<li>") == 1
+    assert "<caption>Q &amp; A</caption>" in first and "<caption>02_b.ipynb</caption>" in second
+    assert "a &lt; b</td><td>&lt;1</td><td>≈ 0.5</td><td>[0.25, 0.75]</td><td>≈ 1.2 s</td></tr>" in first
+    assert " b</td><td></td><td></td><td></td><td>≈ 0.5 s</td></tr>" in first
+    assert " c</td><td>1</td><td>≈ 1</td><td></td><td></td></tr>" in second
+    assert page == scoreboard.as_html(BOARD, {"01_a.ipynb": "Q & A"}, "../")
+
+
+def test_scoreboard_without_open_claims_has_no_list():
+    page = scoreboard.as_html({"02_b.ipynb": BOARD["02_b.ipynb"]})
+    assert "<ul>" not in page and "Open</h2>" not in page
+
+
+def test_times_are_stored_and_new_ones_make_the_scoreboard_stale(monkeypatch):
+    stored = json.loads(scoreboard.as_json(BOARD))["claims"]["01_a.ipynb"]
+    assert [record["seconds"] for record in stored] == [1.25, 0.5]
+    board = new_notebook(cells=[new_code_cell("from featlearn.book import scoreboard")])
+    monkeypatch.setattr(claims, "collect", lambda _: BOARD)
+    before = notebooks.fingerprint(board)
+    later = {path: [replace(claim, seconds=9.0) for claim in found] for path, found in BOARD.items()}
+    monkeypatch.setattr(claims, "collect", lambda _: later)
+    assert notebooks.fingerprint(board) != before
+
+
+def test_titles_are_those_of_the_first_cells(tmp_path):
+    (tmp_path / "a").mkdir()
+    notebooks.save(new_notebook(cells=[new_markdown_cell("# A title\n\ntext")]), tmp_path / "a" / "b.ipynb")
+    notebooks.save(new_notebook(cells=[new_code_cell("# no title")]), tmp_path / "c.ipynb")
+    assert scoreboard.titles(tmp_path) == {"a/b.ipynb": "A title"}
 
 
 def test_no_global_randomness_in_the_package():

@@ -5,6 +5,7 @@ import re
 from configparser import ConfigParser
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -125,6 +126,35 @@ def test_records_survive_the_notebook():
     outputs = [{"metadata": {claims.RECORD: asdict(claim)}} for claim in kept]
     notebook = json.loads(json.dumps({"cells": [{"outputs": outputs}, {"source": "text"}]}))
     assert claims.read(notebook) == kept
+
+
+def test_a_record_of_an_older_run_has_no_seconds():
+    record = asdict(Claim("ker-x", "s", "S", "1", "r", "holds", 1.0, seconds=0.25))
+    assert claims.read({"cells": [{"outputs": [{"metadata": {claims.RECORD: record}}]}]})[0].seconds == 0.25
+    del record["seconds"]
+    old = claims.read({"cells": [{"outputs": [{"metadata": {claims.RECORD: record}}]}]})
+    assert old == [Claim("ker-x", "s", "S", "1", "r", "holds", 1.0)]
+
+
+def test_seconds_run_from_claim_to_claim(monkeypatch):
+    """Import at 10, claims at 12.004, 12.5 and, after one that was refused, at 13.5."""
+    now = iter([12.004, 12.5, 13.5])
+    monkeypatch.setattr(claims, "_last_settled", 10.0)
+    monkeypatch.setattr(claims, "time", SimpleNamespace(perf_counter=lambda: next(now)))
+    first = claims.bound(**ABOUT, measured=1, at_most=1)
+    second = claims.leave_open(**ABOUT, reason="why")
+    with pytest.raises(ValueError, match="id must look like"):
+        claims.bound("Ker", "s", measured=1, at_most=1, source="S")
+    with pytest.raises(ClaimFailed):
+        claims.bound(**ABOUT, measured=2, at_most=1)
+    assert (first.seconds, second.seconds) == (2.0, 0.5)
+    assert claims._last_settled == 13.5
+
+
+def test_seconds_are_not_shown_with_the_claim():
+    quick = Claim("ker-x", "s", "S", "1", "r", "holds", 1.0, seconds=0.25)
+    slow = Claim("ker-x", "s", "S", "1", "r", "holds", 1.0, seconds=80.5)
+    assert quick.line() == slow.line() and quick.card() == slow.card()
 
 
 def test_collect_reads_outputs_and_nothing_else(tmp_path):

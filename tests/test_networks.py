@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from featlearn.networks import Network, TwoLayerEnsemble, descent
+from featlearn.ntk import empirical_ntk
 
 
 def data(batch=3, n=20, d=2, seed=0):
@@ -94,7 +95,9 @@ def test_shared_points_and_dtype():
         (lambda: Network((3, 0, 1)), ValueError, "widths must be at least 1"),
         (lambda: Network((3, 1), "swish"), ValueError, "activation must be one of"),
         (lambda: Network((3, 1), sigma_w=0), ValueError, "sigma_w must be greater than 0"),
-        (lambda: Network((3, 1), parametrisation="mup"), ValueError, "parametrisation must be one of"),
+        (lambda: Network((3, 1), parametrisation="mean"), ValueError, "parametrisation must be one of"),
+        (lambda: Network((3, 1), parametrisation="mup"), ValueError, "widths must have a hidden layer"),
+        (lambda: Network((3, 4, 1)).scales(3), ValueError, "layer must lie between 1 and 2"),
         (lambda: Network((3, 1)).initialise(0), TypeError, "rng must be a numpy Generator"),
         (lambda: Network((3, 1)).initialise(np.random.default_rng(), dtype=torch.int64), ValueError, "dtype must be one of"),
         (lambda: Network((3, 2, 1))(Network((3, 4, 1)).initialise(np.random.default_rng()), np.zeros((2, 3))), ValueError, r"theta\['W1'\] must be a tensor ending in \(2, 3\)"),
@@ -140,6 +143,51 @@ def test_parametrisations_agree_at_the_start_and_part_in_training():
     _, other = descent(standard, starts[1], X, y, step=0.01, steps=1)
     factor = 1.5 / np.sqrt(50)
     torch.testing.assert_close((end["W2"] - starts[0]["W2"]) / factor, other["W2"] - starts[1]["W2"])
+
+
+def test_maximal_update_starts_like_ntk_up_to_the_output():
+    """The same draws give the same hidden layers, and an output smaller by the root of the width."""
+    ntk, mup = (Network((3, 16, 16, 1), "tanh", 1.3, 0.4, kind) for kind in ("ntk", "mup"))
+    starts = [net.initialise(np.random.default_rng(0)) for net in (ntk, mup)]
+    X = torch.as_tensor(np.random.default_rng(1).standard_normal((4, 3)))
+    first, second = ntk.layers(starts[0], X), mup.layers(starts[1], X)
+    for hidden, other in zip(first[:2], second[:2], strict=True):
+        torch.testing.assert_close(hidden, other)
+    without_bias = first[2] - 0.4 * starts[0]["b3"]
+    torch.testing.assert_close(second[2], without_bias / 4)
+    assert not starts[1]["b3"].any()
+
+
+def test_maximal_update_is_standard_with_a_step_for_each_layer():
+    """A factor α in front of W trained with the step η is αW trained with the step α²η."""
+    net = Network((2, 12, 12, 1), "erf", 1.5, 0.3, "mup")
+    theta = net.initialise(np.random.default_rng(0))
+    X, y = (part[0] for part in data())
+    plain = {}
+    for layer in (1, 2, 3):
+        (alpha, beta), _ = net.scales(layer)
+        plain[f"W{layer}"] = (alpha * theta[f"W{layer}"]).requires_grad_()
+        plain[f"b{layer}"] = (beta * theta[f"b{layer}"]).requires_grad_()
+    standard = Network((2, 12, 12, 1), "erf", 1.5, 0.3, "standard")
+    torch.testing.assert_close(net(theta, X), standard(plain, X))
+    (0.5 * (standard(plain, X) - y).square().sum()).backward()
+    _, end = descent(net, theta, X, y, step=0.02, steps=1)
+    for layer, square in ((1, 1.5**2 * 12 / 2), (2, 1.5**2), (3, 1.5**2 / 12)):
+        W = plain[f"W{layer}"]
+        torch.testing.assert_close(
+            net.scales(layer)[0][0] * end[f"W{layer}"], (W - 0.02 * square * W.grad).detach()
+        )
+
+
+@pytest.mark.parametrize("kind", ["ntk", "standard", "mup"])
+def test_tangent_kernel_in_every_parametrisation(kind):
+    net = Network((2, 6, 5, 1), "tanh", 1.2, 0.5, kind)
+    theta = net.initialise(np.random.default_rng(1))
+    X = data()[0][0]
+    leaves = {name: value.requires_grad_() for name, value in theta.items()}
+    rows = [torch.autograd.grad(f, list(leaves.values()), retain_graph=True) for f in net(leaves, X)]
+    J = torch.stack([torch.cat([g.ravel() for g in row]) for row in rows])
+    torch.testing.assert_close(empirical_ntk(net, X, theta=theta), J @ J.T)
 
 
 def test_no_biases_without_their_scale():

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import nbformat
@@ -98,8 +99,9 @@ def fingerprint(notebook: NotebookNode) -> str:
     if ROOT / "featlearn" / "data" / "__init__.py" in files:
         parts += [p.read_text(encoding="utf-8") for p in sorted((ROOT / "featlearn" / "data").glob("*.json"))]
     if ROOT / "featlearn" / "book" / "scoreboard.py" in files:
-        records = {path: [c.line() for c in found] for path, found in claims.collect(CHAPTERS).items()}
-        parts.append(json.dumps(records, sort_keys=True))
+        records = {path: [asdict(c) for c in found] for path, found in claims.collect(CHAPTERS).items()}
+        titles = [load(path).cells[0].source.split("\n")[0] for path in paths()]
+        parts.append(json.dumps([records, titles], sort_keys=True))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
