@@ -43,7 +43,7 @@ class Claim:
     `id` is an id of the syllabus, with a dot and a name of its own where an item has several claims
     (``ker-flow.order``). `predicted` and `rule` are text; `measured` and `interval` are numbers.
     `seconds` is the time since the claim before it was settled, for the first one since this module was
-    imported; so the seconds of a notebook add up to its running time up to the last claim.
+    imported; so the seconds of a notebook add up to its running time from there to the last claim.
     """
 
     id: str

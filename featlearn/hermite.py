@@ -40,8 +40,8 @@ def rule() -> tuple[Tensor, Tensor]:
     r"""Nodes and weights with $\mathbb{E}[g(z)] \approx \sum_i w_i\,g(z_i)$ for $z \sim N(0, 1)$, in float64.
 
     Gauss–Legendre with 20 nodes on each unit interval of $[-16, 16]$, times the density. Exact to
-    rounding for $g$ that are smooth on the scale of $1/20$, also with a kink at zero, where the rule of Gauss
-    and Hermite fails.
+    rounding for $g$ that are smooth on the scale of $1/20$, also with a kink at zero or at another whole number,
+    where panels meet; there the rule of Gauss and Hermite fails.
     """
     x, w = np.polynomial.legendre.leggauss(PER_PANEL)
     z = (np.arange(-REACH, REACH)[:, None] + (x + 1) / 2).ravel()
@@ -57,7 +57,7 @@ def grid(r: int, degree: int) -> tuple[Tensor, Tensor]:
     r, degree = validate.integer(r, "r", at_least=0), validate.integer(degree, "degree", at_least=0)
     point, weight = np.polynomial.hermite_e.hermegauss(degree // 2 + 1)
     nodes = np.array(list(product(point, repeat=r))).reshape(len(point) ** r, r)
-    weights = np.array([math.prod(ws) for ws in product(weight / weight.sum(), repeat=r)])
+    weights = np.array([math.prod(ws) for ws in product(weight / weight.sum(), repeat=r)], dtype=float)
     return torch.as_tensor(nodes), torch.as_tensor(weights)
 
 

@@ -102,8 +102,8 @@ class Matern(KernelFunction):
     r"""Matérn kernel of smoothness $\nu \in \{1/2, 3/2, 5/2\}$ in $r = \|x - y\|/\sigma$.
 
     $e^{-r}$; $(1 + \sqrt3 r)e^{-\sqrt3 r}$; $(1 + \sqrt5 r + 5r^2/3)e^{-\sqrt5 r}$. In one dimension
-    its Fourier transform decays like $|\omega|^{-2\nu - 1}$. Differentiable in X and Y; at $x = y$, where $e^{-r}$ has a kink,
-    the derivative is zero, the mean of those from both sides.
+    its Fourier transform decays like $|\omega|^{-2\nu - 1}$. Differentiable in X and Y, once, in reverse mode; at $x = y$, where
+    $e^{-r}$ has a kink, the derivative is zero, the mean of those from both sides.
     """
 
     nu: float = 1.5
@@ -116,17 +116,23 @@ class Matern(KernelFunction):
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel."""
         scale = self.bandwidth / math.sqrt(2 * self.nu)
-        D2 = squared_distances(X / scale, None if same else Y / scale)
+        X, Y = X / scale, Y / scale
+        D2 = squared_distances(X, None if same else Y)
         if D2.requires_grad:
-            apart = torch.finfo(D2.dtype).eps * D2.detach().max() < D2
+            x2, y2 = ((Z - X.mean(dim=0)).square().sum(dim=1).detach() for Z in (X, Y))
+            rounding = 4 * torch.finfo(D2.dtype).eps * (x2[:, None] + y2)
+            apart = rounding < D2
             r = torch.where(apart, torch.where(apart, D2, 1).sqrt(), 0)
             decay = torch.exp(-r)
-        else:
-            r = D2.sqrt_()
-            decay = torch.exp(-r) if self.nu > 0.5 else r.neg_().exp_()
+            return decay if self.nu == 0.5 else decay * self._factor(r)
+        r = D2.sqrt_()
         if self.nu == 0.5:
-            return decay
-        return decay * (1 + r if self.nu == 1.5 else 1 + r + r * r / 3)
+            return r.neg_().exp_()
+        factor = self._factor(r)
+        return r.neg_().exp_().mul_(factor)
+
+    def _factor(self, r: Tensor) -> Tensor:
+        return 1 + r if self.nu == 1.5 else 1 + r + r * r / 3
 
 
 def Laplace(bandwidth: float = 1.0) -> Matern:

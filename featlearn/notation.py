@@ -41,8 +41,8 @@ def hermite_coefficients(values: Any, source: str, target: str) -> Tensor:
         "H": -(torch.lgamma(k + 1) + k * math.log(2)) / 2,
         "mean": torch.lgamma(k + 1) / 2,
     }
-    factor = torch.exp(log[target] - log[source]).to(values)
-    return values * factor.reshape(-1, *[1] * (values.ndim - 1))
+    factor = torch.exp(log[target] - log[source]).reshape(-1, *[1] * (values.ndim - 1))
+    return (values.double() * factor).to(values)
 
 
 def _factor(loss: str, n: int, name: str) -> float:

@@ -45,16 +45,16 @@ def escape_times(
     limit
         The most steps: a number, or one for each run.
     level
-        The overlap to reach.
+        The overlap to reach, by a step; the start does not count.
     two_sided
         Whether $-$ `level` counts too, as it should where $g$ is even.
     """
     d = np.asarray(d)
-    if d.ndim != 1 or d.dtype.kind not in "iu" or (d < 3).any():
+    if d.ndim != 1 or not d.size or d.dtype.kind not in "iu" or (d < 3).any():
         raise ValueError("d must be a vector of integers, at least 3 each")
-    step, limit = (np.broadcast_to(np.asarray(v, dtype=float), d.shape) for v in (step, limit))
-    if not (np.all(step > 0) and np.all(np.isfinite(step))):
-        raise ValueError("step must be positive and finite")
+    step, limit = _each(step, "step", d), _each(limit, "limit", d)
+    if (limit < 1).any():
+        raise ValueError("limit must be at least 1")
     if not 0 < validate.real(level, "level") < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     m = validate.generator(rng, "rng").standard_normal(len(d))
@@ -62,9 +62,11 @@ def escape_times(
     times, running = np.full(len(d), np.inf), np.arange(len(d))
     for t in range(1, int(limit.max()) + 1):
         z1, z2 = rng.standard_normal((2, len(m)))
-        across = np.sqrt(1 - m * m)
+        across = np.sqrt(np.maximum(1 - m * m, 0))
         v = step * g(m * z1 + across * z2) * slope(z1)
         m = (m + v * across * z2) / np.sqrt(1 + v * v * (z2 * z2 + rng.chisquare(d - 2)))
+        if np.isnan(m).any():
+            raise ValueError("g, slope and step must give finite overlaps, got NaN")
         arrived = (np.abs(m) if two_sided else m) >= level
         over = arrived | (t >= limit)
         if over.any():
@@ -73,6 +75,18 @@ def escape_times(
             if not len(m):
                 break
     return times
+
+
+def _each(values: Any, name: str, d: np.ndarray) -> np.ndarray:
+    """Positive, finite numbers, one for each run."""
+    values = np.asarray(values, dtype=float)
+    if values.shape not in ((), d.shape):
+        raise ValueError(
+            f"{name} must be a number or one for each of {len(d)} runs, got shape {values.shape}"
+        )
+    if not (np.all(values > 0) and np.all(np.isfinite(values))):
+        raise ValueError(f"{name} must be positive and finite")
+    return np.broadcast_to(values, d.shape)
 
 
 def drift(g: Function, slope: Function, m: Any, delta: float, degree: int) -> np.ndarray:
@@ -92,7 +106,7 @@ def drift(g: Function, slope: Function, m: Any, delta: float, degree: int) -> np
         The degree of $g$; that of `slope` must not be larger.
     """
     m = np.asarray(m, dtype=float)
-    if (np.abs(m) > 1).any():
+    if not (np.abs(m) <= 1).all():
         raise ValueError("m must lie between -1 and 1")
     delta = validate.real(delta, "delta", above=0)
     nodes, weights = (part.numpy() for part in hermite.grid(2, 4 * validate.integer(degree, "degree")))
@@ -110,7 +124,7 @@ def travel_time(rate: Function, start: float, level: float = 0.5, *, panels: int
         raise ValueError(f"start must lie below level, got {start} and {level}")
     width = math.log(level / start) / validate.integer(panels, "panels")
     m = start * np.exp((np.arange(panels) + 0.5) * width)
-    speed = rate(m)
-    if (speed <= 0).any():
+    speed = np.broadcast_to(np.asarray(rate(m), dtype=float), m.shape)
+    if not (speed > 0).all():
         raise ValueError("rate must be positive between start and level: the flow does not get there")
     return float((m / speed).sum() * width)

@@ -6,6 +6,7 @@ fits again with the kernel $k(M^{1/2}x, M^{1/2}x')$. `empirical_hessian` and `ex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -33,10 +34,9 @@ def gradients(kernel: Kernel, X: Any, centres: Any, coefficients: Any) -> Tensor
     X, Z = validate.as_tensor(X, "X", 2), validate.as_tensor(centres, "centres", 2)
     alpha = validate.as_tensor(coefficients, "coefficients", 1).to(X)
     validate.same_length(Z, "centres", alpha, "coefficients")
-    X = X.detach().clone().requires_grad_()
-    with torch.enable_grad():
-        outputs = kernel(X, Z.to(X)) @ alpha
-    return torch.autograd.grad(outputs.sum(), X)[0]
+    with torch.inference_mode(False), torch.enable_grad():
+        X, Z, alpha = X.detach().clone().requires_grad_(), Z.to(X).detach().clone(), alpha.detach().clone()
+        return torch.autograd.grad((kernel(X, Z) @ alpha).sum(), X)[0]
 
 
 def agop(G: Any) -> Tensor:
@@ -48,10 +48,9 @@ def agop(G: Any) -> Tensor:
 def root(M: Any) -> Tensor:
     r"""$M^{1/2}$ of a symmetric matrix without negative eigenvalues, up to rounding."""
     M = validate.as_tensor(M, "M", 2)
-    if M.shape[0] != M.shape[1] or not torch.allclose(M, M.T, rtol=1e-4, atol=1e-5 * M.abs().max().item()):
-        raise ValueError(f"M must be a symmetric matrix, got shape {tuple(M.shape)}")
+    validate.square(M, "M")
     s, V = torch.linalg.eigh(M)
-    if s[0] < -1e-5 * s[-1].abs():
+    if s[0] < -math.sqrt(torch.finfo(M.dtype).eps) * s.abs().max():
         raise ValueError(f"M must have no negative eigenvalue, got {s[0].item():g}")
     return (V * s.clamp_min(0).sqrt()) @ V.T
 
@@ -71,9 +70,14 @@ def top_share(M: Any, U: Any) -> float:
 
 def _matrices(M: Any, U: Any) -> tuple[Tensor, Tensor]:
     M = validate.as_tensor(M, "M", 2)
+    validate.square(M, "M")
     U = validate.as_tensor(U, "U", 2).to(M)
-    if M.shape != (len(U), len(U)):
+    if len(M) != len(U):
         raise ValueError(f"M must have shape {(len(U), len(U))} to go with U, got {tuple(M.shape)}")
+    if (U.T @ U - torch.eye(U.shape[1]).to(U)).abs().max() > 1e-5:
+        raise ValueError("U must have orthonormal columns")
+    if not M.trace() > 0:
+        raise ValueError("M must have a positive trace")
     return M, U
 
 
@@ -90,25 +94,29 @@ class RecursiveFeatureMachine:
     rounds
         How often the metric is renewed; 0 is the plain kernel.
     ridge
-        $\lambda$ over n times the mean of $k(x, x)$.
+        $\lambda$, divided by n and by the mean of $k(x, x)$ in the metric of the round. float32 needs a larger one than the default.
 
     Attributes
     ----------
     metrics
         $M_0, \dots, M_{\text{rounds}}$.
+    coefficients
+        $\alpha$ of each round.
     next_metric
         $M_{\text{rounds}+1}$, which the last fit would give.
     """
 
     def __init__(self, kernel: Kernel, *, rounds: int = 5, ridge: float = 1e-8) -> None:
+        if not callable(kernel):
+            raise TypeError(f"kernel must be callable, got {type(kernel).__name__}")
         self.kernel = kernel
         self.rounds = validate.integer(rounds, "rounds", at_least=0)
         self.ridge = validate.real(ridge, "ridge", at_least=0)
 
     def fit(self, X: Any, y: Any) -> RecursiveFeatureMachine:
         """Train on X of shape (n, d) and y of shape (n,)."""
-        self.X = validate.as_tensor(X, "X", 2)
-        y = validate.as_tensor(y, "y", 1).to(self.X)
+        self.X = validate.as_tensor(X, "X", 2).detach()
+        y = validate.as_tensor(y, "y", 1).to(self.X).detach()
         validate.same_length(self.X, "X", y, "y")
         d = self.X.shape[1]
         self.metrics, self.coefficients = [torch.eye(d).to(self.X)], []
@@ -117,21 +125,30 @@ class RecursiveFeatureMachine:
             Z = self.X @ R
             K = self.kernel(Z)
             ridge = self.ridge * len(y) * K.diagonal().mean().item()
-            self.coefficients.append(linalg.cholesky_solve(K, y, ridge))
+            try:
+                self.coefficients.append(linalg.cholesky_solve(K, y, ridge))
+            except ValueError as error:
+                raise ValueError(
+                    f"ridge must be larger for this kernel in {K.dtype}, got {self.ridge:g}"
+                ) from error
             M = agop(gradients(self.kernel, Z, Z, self.coefficients[-1]) @ R)
             if not M.trace() > 0:
-                raise ValueError("y must not be constant zero: the fit has no gradient")
+                raise ValueError("X and y must have a fit with a gradient: y is zero, or all points coincide")
             self.metrics.append(M * (d / M.trace()))
         self.next_metric = self.metrics.pop()
         return self
 
     def predict(self, X: Any, rounds: int | None = None) -> Tensor:
         """The fit after this many rounds, after all of them by default, at the rows of X, shape (n,)."""
+        if not hasattr(self, "metrics"):
+            raise RuntimeError("call fit before predict")
         rounds = self.rounds if rounds is None else validate.integer(rounds, "rounds", at_least=0)
         if rounds > self.rounds:
             raise ValueError(f"rounds must be at most {self.rounds}, got {rounds}")
         R = root(self.metrics[rounds])
         X = validate.as_tensor(X, "X", 2).to(self.X)
+        if X.shape[1] != self.X.shape[1]:
+            raise ValueError(f"X must have {self.X.shape[1]} columns, got {X.shape[1]}")
         return self.kernel(X @ R, self.X @ R) @ self.coefficients[rounds]
 
 

@@ -3,7 +3,7 @@ r"""Chapter 7: features that emerge from the structure of the input. Source: Shi
 `Patterns` is the data model: hidden pattern indicators $\tilde\phi\in\{0,1\}^D$, a dictionary M, a label that depends on how many of the k relevant
 patterns are present. `Net` is the two-layer network, `initialise` and `step` its training with the paper's scales, `two_steps` the two steps that
 forget the initial weights. `components` are the components $T_j$ of a step along every dictionary element for the *population*, without sampling
-noise; `step_bounds` what Lemmas 5 and 6 say about them. `good_network` is Lemma 4. `walsh` and `krawtchouk` serve Theorems 2 and 3.
+noise; `step_bounds` what Lemmas 5 and 6 say about them. `good_network` is Lemma 4. `walsh` and `krawtchouk` serve Theorem 3.
 """
 
 from __future__ import annotations

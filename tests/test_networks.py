@@ -177,6 +177,11 @@ def test_maximal_update_is_standard_with_a_step_for_each_layer():
         torch.testing.assert_close(
             net.scales(layer)[0][0] * end[f"W{layer}"], (W - 0.02 * square * W.grad).detach()
         )
+    for layer, square in ((1, 0.3**2 * 12), (2, 0.3**2 * 12), (3, 0.3**2)):
+        b = plain[f"b{layer}"]
+        torch.testing.assert_close(
+            net.scales(layer)[0][1] * end[f"b{layer}"], (b - 0.02 * square * b.grad).detach()
+        )
 
 
 @pytest.mark.parametrize("kind", ["ntk", "standard", "mup"])

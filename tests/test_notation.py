@@ -224,3 +224,10 @@ THETA = NETWORK.initialise(stream("tests/small"))
 def test_wrong_inputs_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_zeros_stay_zero_at_high_degree_in_float32():
+    values = torch.zeros(70)
+    values[0] = 1.0
+    found = notation.hermite_coefficients(values, "He", "mean")
+    assert found.dtype == torch.float32 and not found.isnan().any() and not found[1:].any()

@@ -39,6 +39,35 @@ def test_gradients_are_central_differences(name):
         assert torch.allclose(found[:, axis], slope, atol=1e-6)
 
 
+def test_one_far_point_does_not_blur_the_others():
+    """In float32, where squared distances are rounded on the scale of the farthest point."""
+    X, alpha = data(60, 5)
+    X[0] += 2000
+    for name in ("laplace", "matern-3/2"):
+        exact = rfm.gradients(KERNELS[name], X, X, alpha)
+        found = rfm.gradients(KERNELS[name], X.float(), X.float(), alpha.float()).double()
+        assert (found - exact).norm() < 1e-3 * exact.norm()
+
+
+def test_agop_is_the_mean_of_outer_products():
+    G = data(7, 3)[0]
+    assert torch.allclose(rfm.agop(G), sum(torch.outer(g, g) for g in G) / 7)
+
+
+def test_gradients_in_inference_mode():
+    X, alpha = data()
+    wanted = rfm.gradients(KERNELS["laplace"], X, X, alpha)
+    with torch.inference_mode():
+        assert torch.equal(rfm.gradients(KERNELS["laplace"], X, X, alpha), wanted)
+
+
+def test_predict_needs_a_fit():
+    with pytest.raises(RuntimeError, match="call fit before"):
+        rfm.RecursiveFeatureMachine(KERNELS["laplace"]).predict(np.eye(3))
+    with pytest.raises(TypeError, match="kernel must be callable"):
+        rfm.RecursiveFeatureMachine("laplace")
+
+
 def test_machine_takes_its_own_steps():
     X, y = data(30, 5)
     machine = rfm.RecursiveFeatureMachine(kernels.Laplace(2.0), rounds=2, ridge=1e-6).fit(X, y)
@@ -134,12 +163,29 @@ def test_numpy_is_welcome():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (
+            lambda: rfm.RecursiveFeatureMachine(KERNELS["gaussian"]).fit(*(p.float() for p in data(200, 2))),
+            "ridge must be larger for this kernel in torch.float32, got 1e-08",
+        ),
+        (
+            lambda: (
+                rfm.RecursiveFeatureMachine(KERNELS["laplace"])
+                .fit(np.eye(3), np.arange(3.0))
+                .predict(np.eye(2))
+            ),
+            "X must have 3 columns, got 2",
+        ),
+        (lambda: rfm.trace_share(np.zeros((3, 3)), np.eye(3)[:, :1]), "M must have a positive trace"),
+        (lambda: rfm.top_share(np.eye(3), np.ones((3, 2))), "U must have orthonormal"),
         (lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"], rounds=-1), "rounds must be at least 0"),
         (lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"], ridge=-1.0), "ridge must be at least 0"),
-        (lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"]).fit(np.eye(3), np.ones(2)), "X and y|y"),
+        (
+            lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"]).fit(np.eye(3), np.ones(2)),
+            "X and y must have the same",
+        ),
         (
             lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"]).fit(np.eye(3), np.zeros(3)),
-            "y must not be",
+            "X and y must have a fit",
         ),
         (
             lambda: (
@@ -149,11 +195,11 @@ def test_numpy_is_welcome():
             ),
             "rounds must be at most 1",
         ),
-        (lambda: rfm.root(np.array([[1.0, 2.0], [0.0, 1.0]])), "M must be a symmetric"),
+        (lambda: rfm.root(np.array([[1.0, 2.0], [0.0, 1.0]])), "M must be symmetric"),
         (lambda: rfm.root(-np.eye(2)), "M must have no negative"),
         (lambda: rfm.trace_share(np.eye(3), np.eye(4)[:, :1]), "M must have shape"),
-        (lambda: rfm.gradients(KERNELS["laplace"], np.eye(3), np.eye(3), np.ones(2)), "centres"),
-        (lambda: rfm.empirical_hessian(np.eye(3), np.ones(2)), "X"),
+        (lambda: rfm.gradients(KERNELS["laplace"], np.eye(3), np.eye(3), np.ones(2)), "centres and coeff"),
+        (lambda: rfm.empirical_hessian(np.eye(3), np.ones(2)), "X and y must have the same"),
         (lambda: rfm.expected_square(LatentPolynomial(np.eye(3)[:, :1], {(2,): 1.0}), 0), "n must be"),
     ],
 )

@@ -17,6 +17,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from featlearn import claims
+from featlearn.book import scoreboard
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = ROOT / "chapters"
@@ -100,8 +101,7 @@ def fingerprint(notebook: NotebookNode) -> str:
         parts += [p.read_text(encoding="utf-8") for p in sorted((ROOT / "featlearn" / "data").glob("*.json"))]
     if ROOT / "featlearn" / "book" / "scoreboard.py" in files:
         records = {path: [asdict(c) for c in found] for path, found in claims.collect(CHAPTERS).items()}
-        titles = [load(path).cells[0].source.split("\n")[0] for path in paths()]
-        parts.append(json.dumps([records, titles], sort_keys=True))
+        parts.append(json.dumps([records, scoreboard.titles(CHAPTERS)], sort_keys=True))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

@@ -36,7 +36,9 @@ def summary(records: Records) -> str:
 def titles(directory: str | Path) -> dict[str, str]:
     """The title of every notebook below `directory`, by relative path: its first cell's first line."""
     found = {}
-    for path in Path(directory).rglob("*.ipynb"):
+    for path in sorted(Path(directory).rglob("*.ipynb")):
+        if ".ipynb_checkpoints" in path.parts:
+            continue
         first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
         line = "".join(first["source"]).split("\n", 1)[0]
         if first["cell_type"] == "markdown" and line.startswith("# "):
