@@ -27,7 +27,7 @@ def hermite_coefficients(values: Any, source: str, target: str) -> Tensor:
     - "h": $a_k$, of $f = \sum_ka_kh_k(z)$, the normalised polynomials;
     - "He": $a_k/\sqrt{k!}$, of $f = \sum_k\alpha_k\mathrm{He}_k(z)$, the probabilists' polynomials;
     - "H": $a_k/\sqrt{2^kk!}$, of $f = \sum_k\beta_kH_k(z/\sqrt2)$, the physicists' polynomials;
-    - "mean": $\sqrt{k!}\,a_k = \mathbb{E}[f(z)\mathrm{He}_k(z)]$, which is $\mathbb{E}[f^{(k)}(z)]$.
+    - "mean": $\sqrt{k!}\,a_k = \mathbb{E}[f(z)\mathrm{He}_k(z)]$, which is $\mathbb{E}[f^{(k)}(z)]$ for smooth $f$.
     """
     values = validate.as_tensor(values, "values")
     if values.ndim == 0:
@@ -104,7 +104,7 @@ def to_standard(
 ) -> tuple[networks.Network, networks.Parameters]:
     r"""The same function in standard parametrisation: $W^l \to \frac{\sigma_w}{\sqrt{n_{l-1}}}W^l$ and $b^l \to \sigma_bb^l$.
 
-    Entries $N(0, 1)$ become $N(0, \sigma_w^2/n_{l-1})$. With two layers and $\sigma_w = 1$ the first has $w_j \sim N(0, I/d)$, as in S0, S2 and S3.
+    Entries $N(0, 1)$ become $N(0, \sigma_w^2/n_{l-1})$. With two layers and $\sigma_w = 1$ the first has $w_j \sim N(0, I/d)$, as in S0 and S2.
     """
     network = _ntk_network(network)
     factors = {name: math.sqrt(rate) for name, rate in standard_rates(network, 1.0).items()}
