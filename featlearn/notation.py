@@ -123,10 +123,11 @@ def standard_rates(network: networks.Network, step: float) -> dict[str, float]:
     """
     network, step = _ntk_network(network), validate.real(step, "step", above=0)
     rates = {}
-    for layer, fan_in in enumerate(network.widths[:-1], start=1):
-        rates[f"W{layer}"] = step * network.sigma_w**2 / fan_in
+    for layer in range(1, network.depth + 1):
+        weight, bias = network.scales(layer)[0]
+        rates[f"W{layer}"] = step * weight**2
         if network.sigma_b > 0:
-            rates[f"b{layer}"] = step * network.sigma_b**2
+            rates[f"b{layer}"] = step * bias**2
     return rates
 
 
