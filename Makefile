@@ -5,7 +5,7 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test notebooks claims reseed bench bench-solvers full serve clean
+.PHONY: help book test notebooks claims reseed colab assignment pdf bench bench-solvers full serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -40,6 +40,15 @@ claims: $(INSTALLED) ## print the scoreboard, write _build/claims.json
 
 reseed: $(INSTALLED) ## run every notebook under other seeds: make reseed SEEDS="1 2 3"
 	@$(BIN)/python -m featlearn.book reseed $(SEEDS)
+
+colab: book ## write the notebooks for Colab, without solutions, and the solutions apart, to _build/colab
+	@$(BIN)/python -m featlearn.book.colab
+
+assignment: book ## write an nbgrader assignment: make assignment CHAPTER=04 (WRITTEN=yes adds the derivations)
+	@$(BIN)/python -m featlearn.book.assignment "$(CHAPTER)" $(if $(filter yes,$(WRITTEN)),--written)
+
+pdf: book ## print the book and the exercise sheets with Chromium, to _build/pdf
+	@$(BIN)/python -m featlearn.book.printing
 
 bench: $(INSTALLED) ## time the tangent kernels against others (ten minutes), write featlearn/data/speed.json
 	@$(BIN)/python -m featlearn.book.bench

@@ -28,7 +28,7 @@ def test_every_notebook_obeys(path, rule):
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_every_chapter_closes_and_claims(path):
     notebook = notebooks.load(path)
-    assert rules.closing(notebook) == []
+    assert [problem for rule in rules.EVERY_CHAPTER for problem in rule(notebook)] == []
     found = claims.read(notebook)
     assert len(found) >= 10
     assert len({claim.id.split("-")[0] for claim in found}) == 1
@@ -79,6 +79,32 @@ def test_renewing_links(tmp_path):
     assert notebooks.renew_texts("https://github.com/new/two", tmp_path) == []
 
 
+GATE = ":::{solution-start} ex-e\n:class: dropdown\n:::"
+
+
+def asked(kind, label):
+    """An exercise without its solution."""
+    about = f"*{kind} · easy · core · 10 minutes.* Show it."
+    ladder = [f":::{{dropdown}} {rung}\n{'words ' * 5}\n:::" for rung in ("Hint", "What to expect")]
+    return "\n\n".join([f":::{{exercise}} Title\n:label: ex-{label}\n{about}\n:::", *ladder])
+
+
+def written(label, kind=""):
+    """An exercise with its solution in words."""
+    kind = kind or {"a": "Experiment", "b": "Derive and check"}.get(label, "Derive")
+    return asked(kind, label) + f"\n\n:::{{solution}} ex-{label}\n:class: dropdown\nSo.\n:::"
+
+
+def swap(number, old, new):
+    """A change of one cell's text."""
+
+    def change(cells):
+        assert old in cells[number].source
+        cells[number].source = cells[number].source.replace(old, new)
+
+    return change
+
+
 def good():
     """A small notebook that obeys every rule."""
     claim = Claim("ker-x", "s", "S", "1", "r", "holds", 1.0)
@@ -105,6 +131,11 @@ def good():
             outputs=[new_output("display_data", {"image/png": "x"})],
         ),
         new_markdown_cell("\n".join(rules.CLOSING)),
+        new_markdown_cell("\n\n".join([*map(written, "abcd"), asked("Implement", "e"), "", GATE])),
+        new_code_cell("def f(x):\n    return x", execution_count=4, metadata={"tags": ["solution"]}),
+        new_markdown_cell(":::{solution-end}\n:::"),
+        new_code_cell("check.f(f)", execution_count=5),
+        new_markdown_cell(written("g", "Open-ended")),
     ]
     return notebooks.clean(new_notebook(cells=cells))
 
@@ -156,6 +187,18 @@ PLANTED = [
     (rules.opening, lambda cells: cells[4].update(source="# Second title")),
     (rules.opening, lambda cells: cells.pop(0)),
     (rules.closing, lambda cells: cells[4].update(source="## Exercises")),
+    (rules.exercised, lambda cells: cells.pop(9)),
+    (rules.exercised, lambda cells: cells[6].metadata.clear()),
+    (rules.exercised, swap(5, "Experiment ·", "Derive ·")),
+    (rules.exercised, swap(5, "· easy", "· trivial")),
+    (rules.exercised, swap(5, "· core", "· vital")),
+    (rules.exercised, swap(5, "10 minutes", "soon")),
+    (rules.exercised, swap(5, "{dropdown} Hint", "{dropdown} Note")),
+    (rules.exercised, swap(5, "{dropdown} What to expect", "{dropdown} Then")),
+    (rules.exercised, swap(5, "{solution} ex-b", "{solution} ex-c")),
+    (rules.exercised, swap(5, "*Derive ·", "Derive ·")),
+    (rules.exercised, swap(8, "check.f(f)", "check.f(g)")),
+    (rules.exercised, swap(9, "Open-ended", "Derive")),
 ]
 
 

@@ -108,7 +108,7 @@ def test_no_directive_is_left_raw(path):
 def test_colab_button_and_claim_cards(notebook):
     relative = notebook.relative_to(notebooks.ROOT)
     built = page(SITE / relative.with_suffix(".html"))
-    colab = f"https://colab.research.google.com/github/{URL.removeprefix('https://github.com/')}/blob/main/{relative}"
+    colab = f"https://colab.research.google.com/github/{URL.removeprefix('https://github.com/')}/blob/colab/{relative}"
     assert colab in built.links
     for claim in claims.read(notebooks.load(notebook)):
         assert "claim-" + claim.id.replace(".", "-") in built.ids

@@ -10,9 +10,10 @@ from copy import deepcopy
 from nbformat import NotebookNode
 
 from featlearn import claims
-from featlearn.book import notebooks
+from featlearn.book import exercises, notebooks
 
 LONGEST_CELL = 20
+FEWEST_EXERCISES = 6
 CLOSING = ("## What we verified, and what not", "## Exercises", "## Further reading")
 GLOBAL_RANDOMNESS = re.compile(
     r"(?:np|numpy)\.random\.(?!Generator|PCG64)\w+|from numpy\.random|torch\.(?:manual_)?seed|\brandom\.\w+\("
@@ -138,7 +139,23 @@ def closing(notebook: NotebookNode) -> list[str]:
     return [f"the section {heading!r} is missing" for heading in CLOSING if heading not in prose]
 
 
+def exercised(notebook: NotebookNode) -> list[str]:
+    """A chapter sets at least six exercises of all kinds, each with its ladder; the open-ended one is the last."""
+    try:
+        found = exercises.read(notebook)
+    except ValueError as error:
+        return [str(error)]
+    kinds = " ".join(exercise.kind.title() for exercise in found)
+    problems = [p for exercise in found for p in exercises.problems(exercise)]
+    problems += [f"no exercise of the kind {kind}" for kind in exercises.KINDS if kind.title() not in kinds]
+    if len(found) < FEWEST_EXERCISES:
+        problems.append(f"{len(found)} exercises, at least {FEWEST_EXERCISES}")
+    if found and found[-1].kind != "Open-ended":
+        problems.append("the last exercise is the open-ended one")
+    return problems
+
+
 EVERY_NOTEBOOK: tuple[Callable[[NotebookNode], list[str]], ...] = (
     executed, clean, set_up, figures, short, seeded, compared, recorded, glued, opening,
 )  # fmt: skip
-EVERY_CHAPTER = (closing,)
+EVERY_CHAPTER = (closing, exercised)

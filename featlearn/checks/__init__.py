@@ -1,0 +1,244 @@
+"""Checks of the exercises: hand over your function, get a tick or a sentence that says what is wrong.
+
+    from featlearn.checks import kernels as check
+
+    check.centre(centre)
+
+A check calls the function on fresh inputs, under guard, and compares with a computation of its own, which
+shares nothing with the book's solution. It never raises, whatever the function does, and never shows the answer.
+Each chapter has a module here; this file holds what they share.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import ctypes
+import functools
+import html
+import inspect
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+SIGNS = {"passes": "✓", "not yet": "○", "wrong": "✗"}
+DRAWS = 3
+
+
+class Wrong(Exception):
+    """What is wrong with an answer, in a sentence for the person who wrote it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a check. It is true if the answer passes; `seed` draws the same inputs again."""
+
+    name: str
+    verdict: str
+    message: str
+    seed: int
+
+    def __bool__(self) -> bool:
+        return self.verdict == "passes"
+
+    def __repr__(self) -> str:
+        again = f"\n  The same inputs again: seed={self.seed}" if self.verdict == "wrong" else ""
+        return f"{SIGNS[self.verdict]} {self.name}: {self.message}{again}"
+
+    def _repr_html_(self) -> str:
+        style = {"passes": "", "not yet": " fl-open", "wrong": " fl-fails"}[self.verdict]
+        head, *rest = repr(self).splitlines()
+        sign, text = head.split(" ", 1)
+        again = "".join(f'<div class="fl-facts">{html.escape(line.strip())}</div>' for line in rest)
+        verdict = f'<span class="fl-verdict">{sign}</span> {html.escape(text)}'
+        return f'<div class="fl-claim{style}">{verdict}{again}</div>'
+
+
+class Answer:
+    """The reader's function, called under guard.
+
+    Every call gets copies of the inputs, at most `limit` seconds, and a thread of its own, in which it may raise,
+    exit or loop for ever. What comes back is an array of finite numbers of the expected shape, or `Wrong` is raised.
+    """
+
+    def __init__(self, function: Callable, signature: str, limit: float) -> None:
+        self.function, self.limit = function, limit
+        self.name, self.arguments = signature.split("(", 1)[0], signature.split("(", 1)[1].rstrip(")")
+
+    def __call__(
+        self,
+        *inputs: Any,
+        shape: tuple[int, ...] | None = None,
+        nan: str = "",
+        raised: dict[type[Exception], str] | None = None,
+    ) -> np.ndarray:
+        """The returned array, as float64. `nan` and `raised` replace the general messages."""
+        value = self.raw(*inputs, raised=raised, convert=self._array)
+        if shape is not None and value.shape != shape:
+            turned = value.shape == shape[::-1] and len(shape) == 2
+            hint = " Rows and columns are exchanged." if turned else ""
+            expected = f"shape {shape}" if shape else "a single number"
+            raise Wrong(
+                f"{self._given(inputs)} it returned an array of shape {value.shape}; expected {expected}.{hint}"
+            )
+        if not np.isfinite(value).all():
+            raise Wrong(nan or f"{self._given(inputs)} it returned NaN or infinite numbers.")
+        return value
+
+    def raw(
+        self,
+        *inputs: Any,
+        raised: dict[type[Exception], str] | None = None,
+        convert: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        """What the function returns, as it is or converted by `convert` (under guard, too)."""
+        given = copy.deepcopy(inputs)
+        value = _guarded(lambda: self._call(given, raised or {}, convert), self.limit, self._given(inputs))
+        for before, after in zip(inputs, given, strict=True):
+            if isinstance(before, np.ndarray) and not np.array_equal(before, after):
+                raise Wrong("it changes its input. Work on a copy: the caller still needs the original.")
+        if value is None:
+            raise Wrong("it returned None. Is the return statement missing?")
+        return value
+
+    def _call(
+        self, inputs: tuple, raised: dict[type[Exception], str], convert: Callable[[Any], Any] | None
+    ) -> Any:
+        try:
+            inspect.signature(self.function).bind(*inputs)
+        except TypeError:
+            raise Wrong(f"it cannot be called as {self.name}({self.arguments}).") from None
+        except ValueError:
+            pass  # some built-in functions do not tell their arguments
+        try:
+            value = self.function(*inputs)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            for kind, message in raised.items():
+                if isinstance(error, kind):
+                    raise Wrong(message) from None
+            raise Wrong(f"{self._given(inputs)} it raised {type(error).__name__}: {error}") from None
+        return value if convert is None or value is None else convert(value)
+
+    @staticmethod
+    def _array(value: Any) -> np.ndarray:
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu().numpy()
+        try:
+            array = np.array(value)
+        except Exception:
+            array = np.array(value, dtype=object)
+        if array.dtype.kind == "c":
+            raise Wrong("it returned complex numbers; expected real ones.")
+        if array.dtype.kind not in "iuf":
+            raise Wrong(
+                f"it returned something of type {type(value).__name__}; expected an array of numbers."
+            )
+        return array.astype(float)
+
+    def _given(self, inputs: tuple) -> str:
+        def describe(value: Any) -> str:
+            if isinstance(value, np.ndarray):
+                return f"an array of shape {value.shape}" if value.ndim else "a number"
+            if isinstance(value, (int, float)):
+                return f"{value:.4g}"
+            return f"a {type(value).__name__}"
+
+        return "Given " + ", ".join(describe(value) for value in inputs) + ","
+
+
+def _guarded(work: Callable[[], Any], limit: float, given: str) -> Any:
+    """The value of `work()`, run in a thread that is given up after `limit` seconds."""
+    outcome: list[tuple[Any, BaseException | None]] = []
+
+    def target() -> None:
+        try:
+            outcome.append((work(), None))
+        except BaseException as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if not outcome:
+        stop = ctypes.py_object(SystemExit)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), stop)
+        raise Wrong(f"{given} it did not return within {limit:g} seconds. Does a loop never end?")
+    value, error = outcome[0]
+    if isinstance(error, (Wrong, NotImplementedError)):
+        raise error
+    if error is not None:
+        raise Wrong(f"{given} it ended with {type(error).__name__} instead of a value.")
+    return value
+
+
+def check(signature: str) -> Callable[[Callable[[Answer, np.random.Generator], None]], Callable[..., Result]]:
+    """Make a check out of a body that calls the answer on inputs drawn from a generator and raises `Wrong`.
+
+    `signature` is what the exercise asks for, such as ``"centre(K)"``. The body runs `DRAWS` times.
+    """
+    name = ast.parse(f"def {signature}: ...").body[0].name
+
+    def decorate(body: Callable[[Answer, np.random.Generator], None]) -> Callable[..., Result]:
+        @functools.wraps(body)
+        def run(answer: Callable, *, seed: int | None = None, limit: float = 10.0) -> Result:
+            seed = secrets.randbits(31) if seed is None else seed
+            if not callable(answer):
+                return Result(name, "wrong", f"hand over the function itself, {name}, not what it returns.", seed)
+            guard, rng = Answer(answer, signature, limit), np.random.Generator(np.random.PCG64(seed))
+            try:
+                for _ in range(DRAWS):
+                    body(guard, rng)
+            except NotImplementedError:
+                return Result(name, "not yet", "not written yet. Replace the line that raises.", seed)
+            except Wrong as wrong:
+                return Result(name, "wrong", str(wrong), seed)
+            return Result(name, "passes", f"right on {DRAWS} draws of fresh inputs.", seed)
+
+        run.signature = signature
+        return run
+
+    return decorate
+
+
+def close(value: np.ndarray, truth: np.ndarray, tolerance: float = 1e-5) -> bool:
+    """Whether two arrays agree, up to `tolerance` times the largest entry of the second."""
+    scale = np.abs(truth).max(initial=0.0) or 1.0
+    return value.shape == truth.shape and bool(np.abs(value - truth).max(initial=0.0) <= tolerance * scale)
+
+
+def agree(
+    value: np.ndarray,
+    truth: np.ndarray,
+    mistakes: dict[str, np.ndarray],
+    otherwise: str,
+    tolerance: float = 1e-5,
+) -> None:
+    """Raise `Wrong` unless the value is the truth; if it is the value of a known mistake, say which.
+
+    Values that nobody foresaw get a general remark (wrong sign, constant factor, symmetry lost) and `otherwise`.
+    """
+    value, truth = np.asarray(value, dtype=float), np.asarray(truth, dtype=float)
+    if close(value, truth, tolerance):
+        return
+    for message, mistaken in mistakes.items():
+        if close(value, np.asarray(mistaken, dtype=float), tolerance):
+            raise Wrong(message)
+    size = float((truth * truth).sum())
+    factor = float((value * truth).sum()) / size if size else 0.0
+    if truth.size > 1 and factor and close(value, factor * truth, tolerance):
+        raise Wrong(
+            "the sign is wrong everywhere."
+            if close(value, -truth, tolerance)
+            else "it is right up to a constant factor. Check the normalisation."
+        )
+    square = truth.ndim == 2 and truth.shape[0] == truth.shape[1]
+    if square and close(truth, truth.T) and not close(value, value.T, tolerance):
+        raise Wrong(f"the matrix must be symmetric and is not. {otherwise}")
+    raise Wrong(otherwise)

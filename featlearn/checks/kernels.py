@@ -1,0 +1,104 @@
+"""Checks of the exercises of chapter 1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featlearn.checks import Answer, Wrong, agree, check
+
+
+@check("periodic(X, Y=None)")
+def periodic(answer: Answer, rng: np.random.Generator) -> None:
+    """exp(−2 sin²(π(x − x′))) against the Gaussian kernel of points on a circle."""
+    X, Y = rng.uniform(-2, 2, (6, 1)), rng.uniform(-2, 2, (4, 1))
+
+    def truth(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        chords = np.exp(2j * np.pi * X) - np.exp(2j * np.pi * Y).T
+        return np.exp(-(np.abs(chords) ** 2) / 2)
+
+    difference = X - Y.T
+    sine = np.sin(np.pi * difference)
+    mistakes = {
+        "the sine is not squared; some values exceed 1, which no kernel with K(x, x) = 1 can do.": np.exp(-2 * sine),
+        "the absolute value of the sine stands where its square should.": np.exp(-2 * np.abs(sine)),
+        "the factor 2 in the exponent is missing.": np.exp(-(sine**2)),
+        "its period is not 1. Where is π?": np.exp(-2 * np.sin(difference) ** 2),
+        "its period is ½: points half a turn apart look equal. Is it π or 2π?": np.exp(
+            -2 * np.sin(2 * np.pi * difference) ** 2
+        ),
+        "this is a Gaussian kernel of x − x′ itself: it does not see that 0 and 1 are the same place.": np.exp(
+            -2 * (np.pi * difference) ** 2
+        ),
+    }
+    agree(
+        answer(X, Y, shape=(6, 4)),
+        truth(X, Y),
+        mistakes,
+        "the values are wrong. Compare one entry by hand, for two points at distance ¼.",
+    )
+    alone = "with one argument it must return the matrix of all pairs of rows of X, as if Y were X."
+    agree(answer(X, shape=(6, 6), raised={Exception: alone}), truth(X, X), {}, alone)
+
+
+@check("centre(K)")
+def centre(answer: Answer, rng: np.random.Generator) -> None:
+    """The kernel matrix of centred features against the features, centred."""
+    n, p = rng.integers(4, 9, 2)
+    Phi = rng.normal(size=(n, p)) + 3 * rng.normal(size=p)
+    K, centred = Phi @ Phi.T, Phi - Phi.mean(axis=0)
+    rows, columns, mean = K.mean(axis=1, keepdims=True), K.mean(axis=0, keepdims=True), K.mean()
+    truth = centred @ centred.T
+    lengths = np.sqrt(np.diag(truth))
+    one = "your matrix is not symmetric: did you centre only one argument?"
+    wrong_mean = (
+        "both features lose their mean, so the product of the two means is taken away twice and must come back once."
+    )
+    mistakes = {
+        f"{one} You took the means of the columns away.": K - columns,
+        f"{one} You took the means of the rows away.": K - rows,
+        wrong_mean: K - rows - columns,
+        "the product of the means comes back with the wrong sign.": K - rows - columns - mean,
+        "one number is taken from all entries. That is not the mean of a feature; the rows must sum to zero.": K
+        - mean,
+        "you also normalised the features to length 1. Centre, and no more.": truth / np.outer(lengths, lengths),
+        "you normalised the features but did not centre them.": K / np.sqrt(np.outer(np.diag(K), np.diag(K))),
+        "nothing has changed: this is K itself.": K,
+    }
+    agree(answer(K, shape=K.shape), truth, mistakes, "the rows of a centred kernel matrix sum to zero. Do yours?")
+
+
+@check("leave_one_out(K, y, ridge)")
+def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
+    """Leave-one-out errors from one factorisation against n separate fits."""
+    n = int(rng.integers(6, 11))
+    Phi, y, ridge = rng.normal(size=(n, n + 3)), rng.normal(size=n), float(rng.uniform(0.1, 1))
+    K = Phi @ Phi.T / n
+    others = [np.delete(np.arange(n), i) for i in range(n)]
+
+    def left_out(ridge: float) -> np.ndarray:
+        fits = [np.linalg.solve(K[np.ix_(o, o)] + ridge * np.eye(n - 1), y[o]) for o in others]
+        return np.array([y[i] - K[i, o] @ fit for i, (o, fit) in enumerate(zip(others, fits, strict=True))])
+
+    inverse = np.linalg.inv(K + ridge * np.eye(n))
+    truth, alpha = left_out(ridge), inverse @ y
+    hat = K @ inverse
+    mistakes = {
+        "these are the errors of the fit to all points: none was left out.": ridge * alpha,
+        "these are the coefficients of the fit. Each must still be divided by something.": alpha,
+        "these are predictions. Subtract them from the labels.": y - truth,
+        "the sign is wrong everywhere: label minus prediction.": -truth,
+        "the ridge is missing.": left_out(0.0),
+        "the ridge is multiplied by n here; the exercise asks for K + ridge · I.": left_out(n * ridge),
+        "you divide by the diagonal of K + ridge · I; the diagonal of its inverse is another thing.": alpha
+        / np.diag(K + ridge * np.eye(n)),
+        "you divide the training errors by the leverage. Divide by one minus the leverage.": (y - hat @ y)
+        / np.diag(hat),
+        "these are squares. Return the errors themselves.": truth**2,
+    }
+    if y.shape != (value := answer(K, y, ridge)).shape:
+        raise Wrong(
+            "return one error for each point, an array like y."
+            if value.ndim
+            else "it returned one number. Do not average: return one error for each point."
+        )
+    agree(value, truth, mistakes, "leave out one point, fit the others, predict it: compare with that for n = 3.")
