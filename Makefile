@@ -30,7 +30,7 @@ book: $(INSTALLED) ## build the site, warnings as errors, and print the page to 
 
 test: book ## run everything that must pass: code style, package, notebooks (strict nbval), rules, site
 	@$(BIN)/ruff check --quiet .
-	@FEATLEARN_PROGRESS=off $(BIN)/python -m pytest
+	@FEATLEARN_PROGRESS=off OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 notebooks: $(INSTALLED) ## re-execute in place the notebooks whose code or package changed
 	@$(BIN)/python -m featlearn.book notebooks

@@ -1,7 +1,6 @@
 """``make colab``: plain Markdown, numbers kept, no solution left, and every exported notebook runs in an empty folder."""
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -99,19 +98,13 @@ def test_no_solution_is_left_and_every_one_is_in_its_notebook(path, exported, bo
 
 @pytest.fixture(scope="module")
 def executed(exported, tmp_path_factory):
-    """All exported notebooks after execution, two at a time, each in an empty folder; and what is left in the folders."""
-    one_thread = pytest.MonkeyPatch()
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        one_thread.setenv(name, "1")
+    """Execute an exported notebook in an empty folder: the notebook, and what is left in the folder."""
 
     def run(name):
         folder = tmp_path_factory.mktemp("empty")
         return notebooks.execute(exported[name], folder, allow_errors=True), list(folder.iterdir())
 
-    with ThreadPoolExecutor(2) as pool:
-        results = dict(zip(exported, pool.map(run, exported), strict=True))
-    one_thread.undo()
-    return results
+    return run
 
 
 def shown(notebook):
@@ -124,7 +117,7 @@ def shown(notebook):
     "name", [str(p.relative_to(notebooks.ROOT)) for p in PATHS] + [f"solutions/{p.name}" for p in CHAPTERS]
 )
 def test_an_exported_notebook_runs_in_an_empty_folder(name, executed):
-    notebook, left = executed[name]
+    notebook, left = executed(name)
     outputs = [output for cell in notebooks.code(notebook) for output in cell.outputs]
     assert [f"{o.ename}: {o.evalue}" for o in outputs if o.output_type == "error"] == []
     assert left == []

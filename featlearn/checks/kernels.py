@@ -10,7 +10,8 @@ from featlearn.checks import Answer, Wrong, agree, check
 @check("periodic(X, Y=None)")
 def periodic(answer: Answer, rng: np.random.Generator) -> None:
     """exp(−2 sin²(π(x − x′))) against the Gaussian kernel of points on a circle."""
-    X, Y = rng.uniform(-2, 2, (6, 1)), rng.uniform(-2, 2, (4, 1))
+    n, m = rng.integers(3, 9, 2)
+    X, Y = rng.uniform(-9, 9, (n, 1)), rng.uniform(-9, 9, (m, 1))
 
     def truth(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         chords = np.exp(2j * np.pi * X) - np.exp(2j * np.pi * Y).T
@@ -19,7 +20,9 @@ def periodic(answer: Answer, rng: np.random.Generator) -> None:
     difference = X - Y.T
     sine = np.sin(np.pi * difference)
     mistakes = {
-        "the sine is not squared; some values exceed 1, which no kernel with K(x, x) = 1 can do.": np.exp(-2 * sine),
+        "the sine is not squared; some values exceed 1, which no kernel with K(x, x) = 1 can do.": np.exp(
+            -2 * sine
+        ),
         "the absolute value of the sine stands where its square should.": np.exp(-2 * np.abs(sine)),
         "the factor 2 in the exponent is missing.": np.exp(-(sine**2)),
         "its period is not 1. Where is π?": np.exp(-2 * np.sin(difference) ** 2),
@@ -31,28 +34,34 @@ def periodic(answer: Answer, rng: np.random.Generator) -> None:
         ),
     }
     agree(
-        answer(X, Y, shape=(6, 4)),
+        answer(X, Y, shape=(n, m)),
         truth(X, Y),
         mistakes,
         "the values are wrong. Compare one entry by hand, for two points at distance ¼.",
     )
     alone = "with one argument it must return the matrix of all pairs of rows of X, as if Y were X."
-    agree(answer(X, shape=(6, 6), raised={Exception: alone}), truth(X, X), {}, alone)
+    agree(answer(X, shape=(n, n), raised={Exception: alone}), truth(X, X), {}, alone)
+    for A, B in ((X[:1], np.zeros((1, 1))), (X[:1], Y), (X, np.zeros((n, 1)))):
+        agree(
+            answer(A, B, shape=(len(A), len(B))), truth(A, B), {}, "it is wrong for some shapes or for Y = 0."
+        )
 
 
 @check("centre(K)")
 def centre(answer: Answer, rng: np.random.Generator) -> None:
     """The kernel matrix of centred features against the features, centred."""
+
+    def draw(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+        Phi = 10 ** rng.uniform(-2, 2) * (rng.normal(size=(n, p)) + 3 * rng.normal(size=p))
+        centred = Phi - Phi.mean(axis=0)
+        return Phi @ Phi.T, centred @ centred.T
+
     n, p = rng.integers(4, 9, 2)
-    Phi = rng.normal(size=(n, p)) + 3 * rng.normal(size=p)
-    K, centred = Phi @ Phi.T, Phi - Phi.mean(axis=0)
+    K, truth = draw(n, p)
     rows, columns, mean = K.mean(axis=1, keepdims=True), K.mean(axis=0, keepdims=True), K.mean()
-    truth = centred @ centred.T
     lengths = np.sqrt(np.diag(truth))
     one = "your matrix is not symmetric: did you centre only one argument?"
-    wrong_mean = (
-        "both features lose their mean, so the product of the two means is taken away twice and must come back once."
-    )
+    wrong_mean = "both features lose their mean, so the product of the two means is taken away twice and must come back once."
     mistakes = {
         f"{one} You took the means of the columns away.": K - columns,
         f"{one} You took the means of the rows away.": K - rows,
@@ -60,35 +69,51 @@ def centre(answer: Answer, rng: np.random.Generator) -> None:
         "the product of the means comes back with the wrong sign.": K - rows - columns - mean,
         "one number is taken from all entries. That is not the mean of a feature; the rows must sum to zero.": K
         - mean,
-        "you also normalised the features to length 1. Centre, and no more.": truth / np.outer(lengths, lengths),
+        "you also normalised the features to length 1. Centre, and no more.": truth
+        / np.outer(lengths, lengths),
         "you normalised the features but did not centre them.": K / np.sqrt(np.outer(np.diag(K), np.diag(K))),
         "nothing has changed: this is K itself.": K,
     }
-    agree(answer(K, shape=K.shape), truth, mistakes, "the rows of a centred kernel matrix sum to zero. Do yours?")
+    agree(
+        answer(K, shape=K.shape),
+        truth,
+        mistakes,
+        "the rows of a centred kernel matrix sum to zero. Do yours?",
+    )
+    for size, rank in ((n + 1, p), (2, 3), (17, 4), (5, 1)):
+        K, truth = draw(size, rank)
+        wrong = f"it is right for some matrices and wrong for one of size {size}."
+        agree(answer(K, shape=K.shape), truth, {}, wrong, tolerance=1e-4)
 
 
 @check("leave_one_out(K, y, ridge)")
 def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
     """Leave-one-out errors from one factorisation against n separate fits."""
-    n = int(rng.integers(6, 11))
-    Phi, y, ridge = rng.normal(size=(n, n + 3)), rng.normal(size=n), float(rng.uniform(0.1, 1))
-    K = Phi @ Phi.T / n
-    others = [np.delete(np.arange(n), i) for i in range(n)]
 
-    def left_out(ridge: float) -> np.ndarray:
+    def draw(n: int, p: int) -> tuple[np.ndarray, np.ndarray, float]:
+        Phi = rng.normal(size=(n, p))
+        return Phi @ Phi.T / n, rng.normal(size=n), float(10 ** rng.uniform(-2, 0.7))
+
+    def left_out(K: np.ndarray, y: np.ndarray, ridge: float) -> np.ndarray:
+        n = len(y)
+        others = [np.delete(np.arange(n), i) for i in range(n)]
         fits = [np.linalg.solve(K[np.ix_(o, o)] + ridge * np.eye(n - 1), y[o]) for o in others]
         return np.array([y[i] - K[i, o] @ fit for i, (o, fit) in enumerate(zip(others, fits, strict=True))])
 
+    n = int(rng.integers(6, 11))
+    K, y, ridge = draw(n, n + 3)
     inverse = np.linalg.inv(K + ridge * np.eye(n))
-    truth, alpha = left_out(ridge), inverse @ y
+    truth, alpha = left_out(K, y, ridge), inverse @ y
     hat = K @ inverse
     mistakes = {
         "these are the errors of the fit to all points: none was left out.": ridge * alpha,
         "these are the coefficients of the fit. Each must still be divided by something.": alpha,
         "these are predictions. Subtract them from the labels.": y - truth,
         "the sign is wrong everywhere: label minus prediction.": -truth,
-        "the ridge is missing.": left_out(0.0),
-        "the ridge is multiplied by n here; the exercise asks for K + ridge · I.": left_out(n * ridge),
+        "the ridge is missing.": left_out(K, y, 0.0),
+        "the exercise asks for K + ridge · I. Did you multiply the ridge by n, or divide K by it?": left_out(
+            K, y, n * ridge
+        ),
         "you divide by the diagonal of K + ridge · I; the diagonal of its inverse is another thing.": alpha
         / np.diag(K + ridge * np.eye(n)),
         "you divide the training errors by the leverage. Divide by one minus the leverage.": (y - hat @ y)
@@ -101,4 +126,18 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
             if value.ndim
             else "it returned one number. Do not average: return one error for each point."
         )
-    agree(value, truth, mistakes, "leave out one point, fit the others, predict it: compare with that for n = 3.")
+    agree(
+        value,
+        truth,
+        mistakes,
+        "leave out one point, fit the others, predict it: compare with that for n = 3.",
+    )
+    for size, rank in ((n + 1, n + 4), (2, 2), (20, 3)):
+        K, y, ridge = draw(size, rank)
+        singular = "it is wrong when K is singular. With a ridge that must not matter."
+        other = (
+            "it is right for some matrices and wrong for others. Does the size matter, or that of the ridge?"
+        )
+        agree(
+            answer(K, y, ridge, shape=(size,)), left_out(K, y, ridge), {}, singular if rank < size else other
+        )

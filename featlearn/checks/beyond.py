@@ -1,0 +1,190 @@
+"""Checks of the exercises of chapter 5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise, permutations
+from typing import Any
+
+import numpy as np
+
+from featlearn.checks import Answer, Wrong, agree, check, close
+
+Monomials = list[set[int]]
+
+
+def _axes(d: int, rng: np.random.Generator) -> np.ndarray:
+    """A random orthogonal matrix."""
+    return np.linalg.qr(rng.normal(size=(d, d)))[0]
+
+
+def _sensing(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Inputs (n, d), labels and a matrix ββᵀ that fits them, where matrices of high rank fit as well.
+
+    Along β an input has the coordinate √(vᵀCv), where v is the rest of it, so that C on the rest fits the labels
+    of ββᵀ, too. Each input comes with (√(vᵀCv), −v), and the v are two bases: from a small start β is then the first
+    direction to grow, with a clear lead, and nothing else is needed for the fit.
+    """
+    d = int(rng.integers(5, 9))
+    V = np.concatenate([_axes(d - 1, rng), _axes(d - 1, rng)]) * rng.uniform(0.85, 1.15, (2 * d - 2, 1))
+    along = np.sqrt(V**2 @ rng.uniform(0.7, 1.3, d - 1))[:, None]
+    X = np.block([[along, V], [along, -V]]) * (3 / np.mean(along**4)) ** 0.25
+    axes, size = _axes(d, rng), rng.uniform(1.3, 1.6) ** rng.choice([-1, 1])
+    X, beta = rng.permutation(X) @ axes.T, np.sqrt(size) * axes[:, 0]
+    return X, (X @ beta) ** 2, np.outer(beta, beta)
+
+
+@check("implicit(X, y)")
+def implicit(answer: Answer, rng: np.random.Generator) -> None:
+    """The end of gradient descent against the planted matrix of rank one; the start is random, so are the last digits."""
+    X, y, truth = _sensing(rng)
+    K = (X @ X.T) ** 2
+    frobenius = X.T @ ((np.linalg.pinv(K, hermitian=True) @ y)[:, None] * X)
+    size = np.linalg.norm(truth)
+
+    def misfit(M: np.ndarray) -> float:
+        return np.abs(np.sum(X @ M * X, axis=1) - y).max() / y.max()
+
+    def far(M: np.ndarray) -> float:
+        return np.linalg.norm(M - truth) / size
+
+    nan = "it returned NaN: the descent diverged. Take a smaller step; the loss is of degree four in U."
+    M = answer(X, y, shape=truth.shape, nan=nan)
+    if far(M) < 0.08 and misfit(M) < 0.02 and close(M, M.T):
+        return
+    if not close(M, M.T, 1e-3):
+        if far(M @ M.T) < 0.08:
+            raise Wrong("this is U. Return the matrix M that it stands for, with ‖Uᵀx‖² = xᵀMx.")
+        raise Wrong("your matrix is not symmetric, so it is not UUᵀ.")
+    if close(M, frobenius, 1e-2):
+        raise Wrong(
+            "this is the interpolant of least Frobenius norm. There is no formula here: descend, and see where it ends."
+        )
+    eigenvalues = np.linalg.eigvalsh(M)
+    if eigenvalues[0] < -1e-3 * size:
+        raise Wrong("it has a negative eigenvalue, so it is not UUᵀ.")
+    if eigenvalues[-1] < 0.1 * size:
+        raise Wrong(
+            "it is still near zero, where the gradient vanishes. Start close to zero but not at it, and give it time."
+        )
+    factor = np.sum(M * truth) / size**2
+    if close(M, factor * truth, 0.05):
+        raise Wrong(
+            "it points the right way but has the wrong size. Did you stop too early, or is there a factor in ‖Uᵀx‖² or "
+            "in UUᵀ that does not belong there?"
+        )
+    if close(eigenvalues, np.linalg.eigvalsh(truth), 0.08) and misfit(M) > 0.1:
+        raise Wrong(
+            "its eigenvalues are right and its eigenvectors are not. Which of UUᵀ and UᵀU has ‖Uᵀx‖² = xᵀMx?"
+        )
+    if misfit(M) > 0.25 or far(M) < 0.08:
+        raise Wrong("it does not fit the labels. If your gradient is right, take more steps, or longer ones.")
+    if eigenvalues.sum() > 3 * np.trace(truth):
+        raise Wrong("its trace is far too large: it still remembers where it started. Begin closer to zero.")
+    raise Wrong(
+        "it fits the labels but has not the low rank that a small start leads to. Begin closer to zero, and take plain "
+        "gradient steps: Adam, for one, moves in all directions at the same speed."
+    )
+
+
+def _steps(order: Monomials) -> Iterator[int]:
+    """The number of new coordinates that each monomial brings, in this order."""
+    known: set[int] = set()
+    for monomial in order:
+        yield len(monomial - known)
+        known = known | monomial
+
+
+def _best(monomials: Monomials) -> int:
+    return min(max(_steps(order), default=0) for order in permutations(monomials))
+
+
+def _by_overlap(monomials: Monomials) -> int:
+    """A greedy choice of another kind: the monomial that shares the most with what is known, the smaller one first."""
+    known, rest, largest = set(), sorted(monomials, key=len), 0
+    while rest:
+        nearest = rest.pop(int(np.argmax([len(S & known) for S in rest])))
+        largest = max(largest, len(nearest - known))
+        known |= nearest
+    return largest
+
+
+STAIRS: list[Monomials] = [
+    [{0, 1, 2}, {0, 1}, {0}],
+    [{0, 1, 2}, {0}],
+    [{0, 1, 2}],
+    [{1, 2}, {0}, {3, 4, 5}],
+    [{0, 1, 2, 3}, {2, 3}, {0, 1, 2}, {0, 1}, {0}],
+    [{0, 2, 3, 4}, {1, 2}, {0, 1}, {0}],
+    [{0, 1, 2, 3}, {0}, {2, 4}, {0, 1}, {4}],
+    [{0, 1}, {1}, {0}, {0, 1, 2, 3, 4, 5}],
+    [{0, 1}, set(), {0, 1}],
+]
+MISTAKES: dict[str, Callable[[Monomials], int]] = {
+    "you take the monomials in the order in which they are given. The network chooses its own.": lambda m: (
+        max(_steps(m))
+    ),
+    "this is the largest degree, the leap of the worst order. Coordinates that an earlier monomial has brought "
+    "are no longer new.": lambda m: max(len(S) for S in m),
+    "you go from low to high degree. A monomial of higher degree may come first and leave less for the others.": (
+        lambda m: max(_steps(sorted(m, key=len)))
+    ),
+    "this is the number of all coordinates. The leap is the largest step, and not their sum.": lambda m: sum(
+        _steps(m)
+    ),
+    "this is the largest difference of two degrees. Which coordinates they are counts, too.": lambda m: max(
+        b - a for a, b in pairwise([0, *sorted(len(S) for S in m)])
+    ),
+    "this is the smallest step of an order. The leap is the largest one, in the best order.": lambda m: min(
+        min(_steps(order)) for order in permutations(m)
+    ),
+    "you do not count the first monomial. Nothing is known before it: all its coordinates are new.": lambda m: (
+        min(max(list(_steps(order))[1:], default=0) for order in permutations(m))
+    ),
+    "you compare each monomial with the one before it. What counts is all that came before.": lambda m: min(
+        max(len(b - a) for a, b in pairwise([set(), *order])) for order in permutations(m)
+    ),
+    "you choose the monomial that shares the most with what is known. One that shares little may still bring "
+    "less.": _by_overlap,
+    "this is the number of monomials.": len,
+    "it is one too small. A single coordinate, when nothing is known, is a leap of 1.": lambda m: (
+        _best(m) - 1
+    ),
+}
+
+
+def _lent(monomials: Monomials) -> Any:
+    """Something whose copy, which the guard makes, is this very list, so that we see what the answer does to it."""
+    return type("list", (), {"__deepcopy__": lambda self, memo: monomials})()
+
+
+@check("leap(monomials)")
+def leap(answer: Answer, rng: np.random.Generator) -> None:
+    """The leap against all orders of the monomials."""
+    names = rng.permutation(40)
+
+    def renamed(monomials: Monomials) -> Monomials:
+        return [{int(names[k]) for k in monomial} for monomial in monomials]
+
+    def value(monomials: Monomials, **options: Any) -> float:
+        given = [set(monomial) for monomial in monomials]
+        found = float(answer(_lent(given), shape=(), **options))
+        if given != monomials:
+            raise Wrong("it changes its input, the list or the sets in it. Work on a copy.")
+        return found
+
+    agree(
+        np.array([value(renamed(m)) for m in STAIRS]),
+        np.array([_best(m) for m in STAIRS]),
+        {message: np.array([mistake(m) for m in STAIRS]) for message, mistake in MISTAKES.items()},
+        "try [{0}, {0, 1}, {0, 1, 2}] in each of its six orders by hand, and then add {5, 6}.",
+    )
+    for _ in range(8):
+        m = [set(rng.permutation(7)[: rng.integers(1, 5)].tolist()) for _ in range(rng.integers(3, 6))]
+        if value(renamed(m)) != _best(m):
+            raise Wrong(
+                "it is right for stairs but not for all lists. Compare with all orders of four random sets."
+            )
+    empty = "for an empty list there is nothing to learn, and the leap is 0."
+    if value([], raised={Exception: empty}) != 0:
+        raise Wrong(empty)
