@@ -27,9 +27,10 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 from pypdf import PdfReader
 
+from featlearn.book.exercises import POINTS
+
 ROOT = Path(__file__).parents[2]
 INSTRUCTOR = ROOT / "chapters" / "appendix" / "instructor.md"
-POINTS = {"easy": 2, "medium": 4, "hard": 6}
 OLDEST = 131  # the first version of Chromium that prints page numbers from a style sheet
 BROWSERS = ("chromium", "google-chrome", "chromium-browser")
 FLAGS = (
