@@ -57,7 +57,7 @@ def laplace_features(answer: Answer, rng: np.random.Generator) -> None:
     X = rng.uniform(0.8, 1.2) * rng.permutation(X)
     Y = np.append(X[:1], rng.uniform(-1, 1, (1, 1)), axis=0)
     p = 10_000 * int(rng.integers(5, 8))
-    one, other = (np.random.default_rng(int(rng.integers(2**31))) for _ in range(2))
+    one, other = rng.spawn(2)
     value = answer(X, p, one, shape=(4, p))
     difference, total = np.abs(X - X.T), np.abs(X + X.T)
     K, size = np.exp(-difference), np.exp(-np.abs(X))
