@@ -176,7 +176,7 @@ def _own(error: BaseException, function: Callable) -> bool:
 
 def _guarded(work: Callable[[], Any], limit: float, given: str) -> Any:
     """The value of `work()`, run in a thread that is given up after `limit` seconds; what it patches is restored."""
-    checks = [module for name, module in sys.modules.items() if name.startswith(__name__)]
+    checks = [module for name, module in list(sys.modules.items()) if name.startswith(__name__)]
     protected = [(module, dict(vars(module))) for module in (builtins, np, np.linalg, *checks)]
     dtype = torch.get_default_dtype()
     try:
