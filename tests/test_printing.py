@@ -134,11 +134,6 @@ def test_solutions_are_on_the_second_version_alone(site, rows):
         assert soup.select("a") == []
 
 
-def test_every_exercise_is_on_one_sheet(site, rows):
-    labels = [label for row in rows for label in row.labels]
-    assert sorted(labels) == sorted(site.exercises)
-
-
 def test_missing_browser_is_one_line(monkeypatch, site, tmp_path, capsys):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(printing, "read", lambda folder: site)
