@@ -5,7 +5,7 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test notebooks claims reseed colab assignment pdf bench bench-solvers full serve clean
+.PHONY: help book test notebooks claims reseed colab assignment pdf bench bench-solvers full live serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -58,6 +58,9 @@ bench-solvers: $(INSTALLED) ## time the kernel solvers of chapter 1 anew (ten mi
 
 full: $(INSTALLED) ## chapter 6 at d up to 100 (minutes on a GPU), write featlearn/data/damian.json
 	@$(BIN)/python -m featlearn.book.full_damian
+
+live: $(INSTALLED) ## compute the data of the live figures (two minutes), write featlearn/data/live.json
+	@$(BIN)/python -m featlearn.book.live
 
 serve: book ## build the site and serve it on this machine, port 8000 or PORT=...
 	@echo "http://localhost:$(PORT)/  (Ctrl-C stops)"

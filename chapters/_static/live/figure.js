@@ -1,0 +1,175 @@
+/* Live figures: panels with axes, controls, and points that can be dragged or moved with the arrow keys.
+   A figure replaces the still image of the page, and gives it back for print. */
+(() => {
+  "use strict";
+
+  const SVG = "http://www.w3.org/2000/svg";
+
+  /* A new element at the end of `parent`; attributes that are undefined are left out. */
+  function add(parent, name, attributes = {}, text) {
+    const svg = name === "svg" || parent instanceof SVGElement;
+    const element = svg ? document.createElementNS(SVG, name) : document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (value !== undefined) element.setAttribute(key, value);
+    }
+    if (text !== undefined) element.textContent = text;
+    parent.append(element);
+    return element;
+  }
+
+  /* 0.025 → "0.025", 1200 → "1200", −3 → "−3" with the sign of mathematics. */
+  const show = (value, digits = 3) =>
+    (Number.isFinite(value) ? String(Number(value.toPrecision(digits))) : "∞").replace("-", "−");
+
+  /* One panel: axes, ticks and labels in an SVG whose inside is addressed in the units of the data. */
+  class Panel {
+    constructor(parent, { width = 340, height = 270, x, y, log = "", ticks, names = [], title, role = "img" }) {
+      const margin = { left: names[1] ? 50 : 32, right: 12, top: 14, bottom: names[0] ? 46 : 28 };
+      this.svg = add(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role, "aria-label": title, class: "fl-panel" });
+      this.svg.style.flex = `${width} 1 ${0.82 * width}px`;
+      this.svg.style.maxWidth = `min(100%, ${1.35 * width}px)`;
+      const scale = ([low, high], from, to, logarithmic) => {
+        const f = logarithmic ? Math.log : (value) => value;
+        const to_screen = (value) => from + ((f(value) - f(low)) / (f(high) - f(low))) * (to - from);
+        to_screen.back = (pixel) => low + ((pixel - from) / (to - from)) * (high - low);
+        return to_screen;
+      };
+      this.x = scale(x, margin.left, width - margin.right, log.includes("x"));
+      this.y = scale(y, height - margin.bottom, margin.top, log.includes("y"));
+      const axes = add(this.svg, "g", { class: "fl-axes", "aria-hidden": "true" });
+      for (const [value, text = show(value)] of ticks[0]) {
+        add(axes, "path", { d: `M${this.x(value)},${this.y(y[0])}V${this.y(y[1])}` });
+        add(axes, "text", { x: this.x(value), y: this.y(y[0]) + 17, "text-anchor": "middle" }, text);
+      }
+      for (const [value, text = show(value)] of ticks[1]) {
+        add(axes, "path", { d: `M${this.x(x[0])},${this.y(value)}H${this.x(x[1])}` });
+        add(axes, "text", { x: this.x(x[0]) - 6, y: this.y(value) + 4, "text-anchor": "end" }, text);
+      }
+      const middle = [(margin.left + width - margin.right) / 2, (margin.top + height - margin.bottom) / 2];
+      if (names[0]) add(axes, "text", { x: middle[0], y: height - 8, "text-anchor": "middle" }, names[0]);
+      if (names[1]) {
+        const turn = `translate(13 ${middle[1]}) rotate(-90)`;
+        add(axes, "text", { transform: turn, "text-anchor": "middle" }, names[1]);
+      }
+    }
+
+    /* A path whose points are set by `move`. */
+    curve(kind) {
+      return add(this.svg, "path", { class: `fl-curve ${kind}`, "aria-hidden": "true" });
+    }
+
+    line(xs, ys) {
+      return xs.map((x, i) => `${i ? "L" : "M"}${this.x(x).toFixed(1)},${this.y(ys[i]).toFixed(1)}`).join("");
+    }
+
+    band(xs, low, high) {
+      return `${this.line(xs, low)}${this.line(xs.slice().reverse(), high.slice().reverse()).replace("M", "L")}Z`;
+    }
+
+    dot(kind, x, y, radius = 3.5) {
+      return add(this.svg, "circle", { class: kind, cx: this.x(x), cy: this.y(y), r: radius, "aria-hidden": "true" });
+    }
+
+    /* The position of a pointer in the units of the data. */
+    at(event) {
+      const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
+      return [this.x.back(point.x), this.y.back(point.y)];
+    }
+  }
+
+  /* A point to drag, or to move with the arrow keys. `drag` gets a pointer's position, `nudge` one step in each direction. */
+  function handle(panel, name, { drag, nudge }) {
+    const group = add(panel.svg, "g", { class: "fl-handle", tabindex: 0, role: "slider", "aria-label": name });
+    add(group, "circle", { class: "fl-reach", r: 15 });
+    add(group, "circle", { class: "fl-point", r: 6 });
+    group.addEventListener("pointerdown", (event) => {
+      group.setPointerCapture(event.pointerId);
+      group.focus({ preventScroll: true });
+      event.preventDefault();
+    });
+    group.addEventListener("pointermove", (event) => {
+      if (group.hasPointerCapture(event.pointerId)) drag(...panel.at(event));
+    });
+    const keys = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+    group.addEventListener("keydown", (event) => {
+      if (!(event.key in keys)) return;
+      event.preventDefault();
+      nudge(...keys[event.key]);
+    });
+    return {
+      place(x, y, { low, high, now, text }) {
+        group.setAttribute("transform", `translate(${panel.x(x).toFixed(1)} ${panel.y(y).toFixed(1)})`);
+        const state = { valuemin: low, valuemax: high, valuenow: now, valuetext: text };
+        for (const [key, value] of Object.entries(state)) group.setAttribute(`aria-${key}`, value);
+      },
+    };
+  }
+
+  /* The frame of a live figure: a row of controls, the panels, a key, a line that says what is seen. */
+  class Frame {
+    constructor(still, how) {
+      this.box = document.createElement("div");
+      this.box.className = "fl-live";
+      still.before(this.box);
+      still.classList.add("fl-still");
+      add(this.box, "p", { class: "fl-how" }, how);
+      this.controls = add(this.box, "div", { class: "fl-controls" });
+      this.panels = add(this.box, "div", { class: "fl-panels" });
+      this.key = add(this.box, "p", { class: "fl-legend" });
+      this.says = add(this.box, "p", { class: "fl-says", role: "status" });
+    }
+
+    slider(name, { max, value, text, change, min = 0 }) {
+      const label = add(this.controls, "label", {}, name);
+      const input = add(label, "input", { type: "range", min, max, value, step: 1 });
+      const output = add(label, "span", { class: "fl-value" });
+      const update = () => {
+        const words = text(input.valueAsNumber);
+        output.textContent = words;
+        input.setAttribute("aria-valuetext", words);
+        change(input.valueAsNumber);
+      };
+      input.addEventListener("input", update);
+      return { input, update };
+    }
+
+    choice(name, options, change) {
+      const label = add(this.controls, "label", {}, name);
+      const select = add(label, "select");
+      for (const [value, text] of options) add(select, "option", { value }, text);
+      select.addEventListener("change", () => change(select.value));
+    }
+
+    button(name, press) {
+      add(this.controls, "button", { type: "button" }, name).addEventListener("click", press);
+    }
+
+    legend(entries) {
+      for (const [kind, text] of entries) {
+        const entry = add(this.key, "span");
+        const sample = add(entry, "svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
+        if (kind.startsWith("fl-dot")) add(sample, "circle", { class: kind, cx: 14, cy: 6, r: 4 });
+        else add(sample, "path", { class: `fl-curve ${kind}`, d: /fl-ba(nd|r)/.test(kind) ? "M0,0H28V12H0Z" : "M0,6H28" });
+        entry.append(` ${text}`);
+      }
+    }
+  }
+
+  /* Build the figure `fig-live-NAME`; if anything fails, the still stays. */
+  function live(name, how, build) {
+    const figure = document.getElementById(`fig-live-${name}`);
+    const data = JSON.parse(document.getElementById(`live-${name}`).textContent);
+    const frame = new Frame(figure.querySelector("img"), how);
+    try {
+      figure.live = build(frame, data);
+    } catch (error) {
+      frame.box.remove();
+      figure.querySelector("img").classList.remove("fl-still");
+      throw error;
+    }
+  }
+
+  const range = (low, high, count) => Array.from({ length: count }, (_, i) => low + ((high - low) * i) / (count - 1));
+
+  Object.assign(window.featlearn, { add, show, Panel, handle, live, range });
+})();

@@ -1,0 +1,168 @@
+"""The live figures: the data behind them (``make live``), and the Sphinx extension that puts their scripts on the pages.
+
+A live figure is a figure of a notebook whose label is ``fig-live-NAME``. Its image is the still that print and Colab show;
+on the site ``chapters/_static/live/NAME.js`` takes its place.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sphinx.application import Sphinx
+from torch import Tensor
+from torch.func import vmap
+
+from featlearn import damian, data, networks, wide
+from featlearn.seeding import stream
+
+TARGET = Path(__file__).parents[1] / "data" / "live.json"
+SHARED = ("numbers.js", "figure.js")
+SCALES = {"erf": (1.5, 0.3), "relu": (2**0.5, 0.3)}
+ANGLES = 0.3 + np.arange(6) * np.pi / 3
+
+
+def on_circle(angles: np.ndarray) -> Tensor:
+    r"""The points $(\cos, \sin)$ of these angles, shape (n, 2)."""
+    return torch.as_tensor(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+
+
+def circle() -> dict[str, Any]:
+    """Six points on the circle and their labels, those of chapters 3 and 4."""
+    return {"angles": ANGLES.tolist(), "labels": np.sin(ANGLES).tolist(), "scales": SCALES}
+
+
+def flow(n: int = 40) -> dict[str, Any]:
+    """The points of chapter 1's figure on gradient flow."""
+    rng = stream("ker-flow/figure")
+    x = rng.uniform(0, 2 * np.pi, n)
+    y = np.sin(x) + 0.5 * np.sin(4 * x) + 0.3 * rng.standard_normal(n)
+    return {"x": x.tolist(), "y": y.tolist()}
+
+
+def trained(
+    kind: str, width: int, members: int = 40, points: int = 49, step: float = 0.05, steps: int = 60
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """An ensemble at time 3 and its linearisations at `points` angles from -π to π, and the largest gap of each member there."""
+    activation, mean_field = kind.removesuffix(" mean-field"), kind.endswith("mean-field")
+    scale = width**-0.5 if mean_field else 1.0
+    net = networks.Network((2, width, 1), activation, *SCALES[activation])
+    X, y = on_circle(ANGLES).float(), torch.as_tensor(np.sin(ANGLES)).float()
+    everywhere = torch.cat([X, on_circle(np.linspace(-np.pi, np.pi, points)).float()])
+    theta0 = net.initialise(stream(f"live/width/{kind}/{width}"), members, dtype=torch.float32)
+    *_, theta = networks.descent(net, theta0, X, y, step=step, steps=steps, scale=scale)
+    linear = scale * net(theta0, everywhere)
+
+    def kernel(at: networks.Parameters) -> Tensor:
+        features = wide.tangent_features(net, at, everywhere)
+        return features @ features[:6].T
+
+    K = vmap(kernel)(theta0)
+    for _ in range(steps):
+        linear = linear - step * (K @ (linear[:, :6] - y)[..., None])[..., 0]
+    f = scale * net(theta, everywhere)
+    gap = (f - linear).abs().amax(dim=1)
+    return tuple(part.double().numpy() for part in (f[:, 6:], linear[:, 6:], gap))
+
+
+def width(
+    kinds: tuple[str, ...] = ("relu", "erf", "erf mean-field"),
+    widths: tuple[int, ...] = tuple(2**k for k in range(3, 13)),
+    shown: int = 4,
+) -> dict[str, Any]:
+    """Networks and their linearisations after training: the curves of a few, and 10, 50 and 90 % quantiles of the gap of forty."""
+    runs = {}
+    for kind in kinds:
+        for m in widths:
+            f, linear, gap = trained(kind, m)
+            runs[f"{kind}/{m}"] = {
+                "network": np.round(f[:shown], 3).tolist(),
+                "linear": np.round(linear[:shown], 3).tolist(),
+                "gap": [float(f"{q:.3g}") for q in np.quantile(gap, [0.1, 0.5, 0.9])],
+            }
+    return {"kinds": list(kinds), "widths": list(widths), "runs": runs}
+
+
+def neurons(
+    d: int = 40,
+    count: int = 60,
+    ratios: tuple[float, ...] = tuple(2 ** (k / 2) for k in range(-6, 11)),
+    sets: int = 8,
+) -> dict[str, Any]:
+    r"""Neurons $w_j/\|w_j\|$ in the plane of $S^*$, at the start and after one step on the first $n = q\,d^2$ samples, $q$ in `ratios`.
+
+    The target is chapter 6's example of rank 2. With it, 10, 50 and 90 % quantiles of the alignment over `sets` data sets.
+    """
+    rng = stream("live/neurons")
+    target = damian.LatentPolynomial.draw(d, damian.EXAMPLES[2], rng)
+    a, W = damian.initialise(2 * count, d, rng)
+    a, W = a[:count], W[:count]
+    sample = target.sample(round(ratios[-1] * d * d), rng)
+
+    def in_plane(weights: Tensor) -> list[list[float]]:
+        return np.round((weights / weights.norm(dim=1, keepdim=True)) @ target.U, 3).tolist()
+
+    stops = [in_plane(W)]
+    for ratio in ratios:
+        X, y = (part[: round(ratio * d * d)] for part in (sample.X, sample.y))
+        stops.append(in_plane(damian.first_step(a, W, X, damian.preprocess(X, y)[2], 1.0)))
+    rows = [
+        [
+            damian.step_alignment(
+                d, round(q * d * d), damian.EXAMPLES[2], stream(f"live/neurons/{q:.4g}/{run}"), width=200
+            )
+            for q in ratios
+        ]
+        for run in range(sets)
+    ]
+    quantiles = np.quantile(rows, [0.1, 0.5, 0.9], axis=0).T
+    limit = in_plane(damian.population_gradient(target, W) * a[:, None])
+    return {
+        "d": d,
+        "ratios": [float(f"{q:.4g}") for q in ratios],
+        "arrows": [*stops, limit],
+        "alignment": np.round(quantiles, 3).tolist(),
+    }
+
+
+def scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Put the scripts and the data of the live figures on `page` on it, and on no other page."""
+    names = dict.fromkeys(re.findall(r'id="fig-live-(\w+)"', context.get("body", "")))
+    if not names:
+        return
+    app.add_css_file("live/live.css")
+    for file in (*SHARED, *(f"{name}.js" for name in names)):
+        app.add_js_file(f"live/{file}", loading_method="defer")
+    stored = data.load("live")
+    for name in names:
+        text = json.dumps(stored[name], separators=(",", ":")).replace("</", "<\\/")
+        context["body"] += f'\n<script type="application/json" id="live-{name}">{text}</script>'
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("html-page-context", scripts)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def main() -> None:
+    """Compute the data of all live figures and write them."""
+    describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(describe, cwd=TARGET.parent, capture_output=True, text=True).stdout.strip()
+    result = {
+        "command": "make live",
+        "commit": commit,
+        "machine": f"{platform.machine()}, torch {torch.__version__}",
+        **{figure.__name__: figure() for figure in (circle, flow, width, neurons)},
+    }
+    TARGET.write_text(json.dumps(result, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
