@@ -8,10 +8,10 @@
   live("width", how, (frame, data) => {
     const { kinds, widths, runs } = data;
     const grid = range(-Math.PI, Math.PI, runs[`${kinds[0]}/${widths[0]}`].network[0].length);
-    const [low, high] = [-2.5, 2.5];
+    const [low, high] = [-1.6, 1.6];
     const left = new Panel(frame.panels, {
       x: [-Math.PI, Math.PI], y: [low, high], names: ["angle of x", "f(x) after training"],
-      ticks: [[[-Math.PI, "−180°"], [0, "0°"], [Math.PI, "180°"]], [[-2], [-1], [0], [1], [2]]],
+      ticks: [[[-Math.PI, "−180°"], [0, "0°"], [Math.PI, "180°"]], [[-1], [0], [1]]],
       title: "Four trained networks and their linearisations",
     });
     const right = new Panel(frame.panels, {
