@@ -95,10 +95,17 @@ def page(chromium):
     page.close()
 
 
+def opened(page, name):
+    """The page of a figure, without its maths, which takes long to set."""
+    site = browser.Folder(page, SITE)
+    page.route("**/mathjax/**", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    site.open(PAGES[name])
+    return site
+
+
 def figure(page, name):
     """Open the figure's page, and return a function that reads the figure's state."""
-    site = browser.Folder(page, SITE)
-    site.open(PAGES[name])
+    site = opened(page, name)
     page.wait_for_function(f"document.getElementById('fig-live-{name}')?.live")
     assert not site.errors
     return lambda expression: page.evaluate(
@@ -254,7 +261,7 @@ def test_neurons_turn(page):
 @pytest.mark.parametrize("name", PAGES)
 def test_the_still_serves_without_scripts_and_in_print(chromium, name):
     plain = chromium.new_page(java_script_enabled=False)
-    browser.Folder(plain, SITE).open(PAGES[name])
+    opened(plain, name)
     assert plain.locator(f"#fig-live-{name} img").is_visible()
     plain.close()
     page = chromium.new_page()
@@ -267,9 +274,8 @@ def test_the_still_serves_without_scripts_and_in_print(chromium, name):
 
 
 def test_a_figure_that_fails_leaves_the_still(page):
-    site = browser.Folder(page, SITE)
     page.add_init_script("Object.defineProperty(Math, 'expm1', {value: () => { throw Error('broken'); }})")
-    site.open(PAGES["flow"])
+    site = opened(page, "flow")
     page.wait_for_load_state("load")
     assert site.errors == ["broken"]
     assert page.locator("#fig-live-flow img").is_visible()

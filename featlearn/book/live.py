@@ -106,7 +106,7 @@ def neurons(
     sample = target.sample(round(ratios[-1] * d * d), rng)
 
     def in_plane(weights: Tensor) -> list[list[float]]:
-        return np.round((weights / weights.norm(dim=1, keepdim=True)) @ target.U, 3).tolist()
+        return np.round(((weights / weights.norm(dim=1, keepdim=True)) @ target.U).numpy(), 3).tolist()
 
     stops = [in_plane(W)]
     for ratio in ratios:
