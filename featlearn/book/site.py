@@ -213,9 +213,16 @@ def _describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctr
     )
     context["metatags"] += tags
     if front:
+        context["docstitle"] = ""  # the page's own title is the book's
         page = app.builder.get_target_uri(pagename)
         text = REDIRECT.format(title=html.escape(title), page=page, address=context["pageurl"], tags=tags)
         Path(app.outdir, "index.html").write_text(text, encoding="utf-8")
+
+
+def _lighten(_: Sphinx, __: str, ___: str, context: dict[str, Any], ____: nodes.document | None) -> None:
+    """Leave Thebe out: the book does not run code on its pages, and the theme declares Thebe's constants twice."""
+    for kind in ("css_files", "script_files"):
+        context[kind] = [file for file in context[kind] if "thebe" not in f"{file.filename} {file.attributes}".lower()]
 
 
 def _configure(_: Sphinx, config: Config) -> None:
@@ -231,4 +238,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", _configure)
     app.connect("doctree-resolved", _fill_index)
     app.connect("html-page-context", _describe)
+    app.connect("html-page-context", _lighten, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
