@@ -1,0 +1,242 @@
+"""Sphinx extension of the book: the index of theorems, theorems as results of the search, what a link preview shows.
+
+The address of the site follows from that of the repository, so ``_config.yml`` names the repository alone.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.domains import Domain, ObjType
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import make_refnode
+
+CARD = "_static/card.png"
+KINDS = ("definition", "assumption", "proposition", "lemma", "theorem", "corollary")
+SYMBOLS = {"to": "→", "infty": "∞", "mathcal": ""}  # what HTML calls otherwise
+BRIEF = 100  # a description takes sentences until it has this many characters
+REDIRECT = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta http-equiv="refresh" content="0; url={page}">
+<link rel="canonical" href="{address}">{tags}
+</head><body><a href="{page}">{title}</a></body></html>
+"""
+
+
+def address(repository: str) -> str:
+    """Where GitHub Pages serves the site of `repository`."""
+    parts = urlsplit(repository).path.strip("/").split("/")
+    if len(parts) != 2:
+        raise ValueError(f"repository.url is {repository!r}: it must read https://github.com/OWNER/NAME")
+    return f"https://{parts[0]}.github.io/{parts[1]}/"
+
+
+def without_tex(tex: str) -> str:
+    """A short formula in plain characters: ``d^{p/2}`` becomes ``d^(p/2)``, ``\\Theta`` the Greek letter."""
+    tex = re.sub(r"\\dot\s*(\\[A-Za-z]+|\w)", "\\1\u0307", tex)
+    tex = re.sub(r"\\([A-Za-z]+)\s*", lambda name: SYMBOLS.get(name[1], html.unescape(f"&{name[1]};")), tex)
+    tex = re.sub(r"(?<=[\^_])\{([^{}]{2,})\}", r"(\1)", tex)
+    return re.sub(r"[{}]", "", tex)
+
+
+def plain(node: nodes.Node) -> str:
+    """The text of `node`, formulas in plain characters."""
+    if isinstance(node, nodes.math):
+        return without_tex(node.astext())
+    return "".join(map(plain, node.children)) if node.children else node.astext()
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A numbered block: its kind, its name as nodes, and its place."""
+
+    label: str
+    kind: str
+    name: nodes.inline
+    docname: str
+
+    def number(self, env: BuildEnvironment) -> str:
+        """The kind and the number, as the page shows them."""
+        number = env.toc_fignumbers[self.docname][self.kind][self.label]
+        return f"{self.kind.title()} {'.'.join(map(str, number))}"
+
+
+def _name(title: nodes.title) -> nodes.inline:
+    """The name without the brackets that the page puts around it."""
+    name = nodes.inline("", "", *(child.deepcopy() for child in title.children))
+    texts = list(name.findall(nodes.Text))
+    texts[0].parent.replace(texts[0], nodes.Text(texts[0].lstrip().removeprefix("(")))
+    last = list(name.findall(nodes.Text))[-1]
+    last.parent.replace(last, nodes.Text(last.removesuffix(")")))
+    return name
+
+
+class TheoremDomain(Domain):
+    """The numbered blocks of all pages. As objects of a domain they enter the index of the search."""
+
+    name = "theorem"
+    label = "Theorems"
+    object_types = {kind: ObjType(kind.title()) for kind in KINDS}
+    initial_data = {"theorems": {}}
+    data_version = 1
+
+    @property
+    def theorems(self) -> dict[str, Theorem]:
+        return self.data["theorems"]
+
+    def clear_doc(self, docname: str) -> None:
+        for label in [label for label, theorem in self.theorems.items() if theorem.docname == docname]:
+            del self.theorems[label]
+
+    def merge_domaindata(self, docnames: list[str], otherdata: dict[str, Any]) -> None:
+        self.theorems.update(otherdata["theorems"])
+
+    def process_doc(self, env: BuildEnvironment, docname: str, document: nodes.document) -> None:
+        for node in document.findall(lambda node: isinstance(node, nodes.Element) and "realtype" in node):
+            label, kind = node["label"], node["realtype"]
+            self.theorems[label] = Theorem(label, kind, _name(node[0]), docname)
+
+    def get_objects(self) -> Iterator[tuple[str, str, str, str, str, int]]:
+        for label, theorem in self.theorems.items():
+            name = plain(theorem.name)
+            yield name, name, theorem.kind, theorem.docname, label, 0
+
+    def get_type_name(self, type: ObjType, primary: bool = False) -> str:
+        return type.lname
+
+    def resolve_any_xref(self, *_: Any) -> list[tuple[str, nodes.Element]]:
+        return []
+
+
+class theorem_index(nodes.General, nodes.Element):
+    """Stands for the index until all numbers are known."""
+
+
+class TheoremIndex(SphinxDirective):
+    """``{theorem-index} chapter`` or ``{theorem-index} name``: all numbered blocks of the book, in that order."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        if self.arguments[0] not in ("chapter", "name"):
+            raise self.error(f"theorem-index: {self.arguments[0]!r} must be chapter or name")
+        self.env.note_reread()
+        return [theorem_index(by=self.arguments[0])]
+
+
+def _first_letters(theorem: Theorem) -> str:
+    return re.sub(r"^(an?|the) ", "", plain(theorem.name).lower())
+
+
+def _fill_index(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    theorems = app.env.get_domain("theorem").theorems.values()
+
+    def link(to: str, anchor: str, *text: nodes.Node) -> nodes.reference:
+        return make_refnode(app.builder, docname, to, anchor, [node.deepcopy() for node in text])
+
+    def chapter(to: str) -> nodes.reference:
+        number = app.env.toc_secnumbers.get(to, {}).get("")
+        words = f"Chapter {number[0]}" if number else plain(app.env.titles[to])
+        return link(to, "", nodes.Text(words))
+
+    def listed(items: list[list[nodes.Node]]) -> nodes.bullet_list:
+        rows = [nodes.list_item("", nodes.paragraph("", "", *item)) for item in items]
+        return nodes.bullet_list("", *rows, classes=["fl-theorems"])
+
+    for index in list(doctree.findall(theorem_index)):
+        if index["by"] == "name":
+            items = []
+            for theorem in sorted(theorems, key=_first_letters):
+                number = nodes.Text(f", {theorem.number(app.env)}, ")
+                items.append([link(theorem.docname, theorem.label, theorem.name), number, chapter(theorem.docname)])
+            index.replace_self(listed(items))
+            continue
+        parts: list[nodes.Node] = []
+        for page in dict.fromkeys(theorem.docname for theorem in theorems):
+            number = "".join(f"{part}. " for part in app.env.toc_secnumbers.get(page, {}).get("", ()))
+            title = [nodes.Text(number), *app.env.titles[page].children]
+            heading = nodes.paragraph("", "", nodes.strong("", "", link(page, "", *title)))
+            items = [
+                [link(page, found.label, nodes.Text(found.number(app.env))), nodes.Text(" "), found.name.deepcopy()]
+                for found in theorems
+                if found.docname == page
+            ]
+            parts += [heading, listed(items)]
+        index.replace_self(parts)
+
+
+def description(doctree: nodes.document) -> str:
+    """The first sentences of a page."""
+    text = ""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section):
+            for sentence in re.split(r"(?<=[.?!])\s+", plain(paragraph).strip()):
+                text = f"{text} {sentence}".strip()
+                if len(text) >= BRIEF:
+                    return text
+    return text
+
+
+def _describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Add what search engines and link previews show; the bare address of the site gets the same as the front page."""
+    if doctree is None:
+        return
+    front = pagename == app.config.root_doc
+    title = plain(app.env.titles[pagename])
+    about = description(doctree) or title
+    properties = {
+        "og:title": title,
+        "og:description": about,
+        "og:type": "website" if front else "article",
+        "og:url": context["pageurl"],
+        "og:site_name": app.config.html_title,
+        "og:image": app.config.html_baseurl + CARD,
+        "og:image:width": "1200",
+        "og:image:height": "630",
+        "og:image:alt": app.config.html_title,
+    }
+    names = {"description": about, "twitter:card": "summary_large_image"}
+    tags = "".join(
+        f'\n    <meta {kind}="{name}" content="{html.escape(content)}" />'
+        for kind, entries in (("property", properties), ("name", names))
+        for name, content in entries.items()
+    )
+    context["metatags"] += tags
+    if front:
+        context["docstitle"] = ""  # the page's own title is the book's
+        page = app.builder.get_target_uri(pagename)
+        text = REDIRECT.format(title=html.escape(title), page=page, address=context["pageurl"], tags=tags)
+        Path(app.outdir, "index.html").write_text(text, encoding="utf-8")
+
+
+def _lighten(_: Sphinx, __: str, ___: str, context: dict[str, Any], ____: nodes.document | None) -> None:
+    """Leave Thebe out: the book does not run code on its pages, and the theme declares Thebe's constants twice."""
+    for kind in ("css_files", "script_files"):
+        context[kind] = [file for file in context[kind] if "thebe" not in f"{file.filename} {file.attributes}".lower()]
+
+
+def _configure(_: Sphinx, config: Config) -> None:
+    config.html_baseurl = address(config.html_theme_options["repository_url"])
+    config.html_theme_options["logo"] = {"text": config.html_title, "alt_text": "featlearn"}
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.add_domain(TheoremDomain)
+    app.add_node(theorem_index)
+    app.add_directive("theorem-index", TheoremIndex)
+    app.connect("config-inited", _configure)
+    app.connect("doctree-resolved", _fill_index)
+    app.connect("html-page-context", _describe)
+    app.connect("html-page-context", _lighten, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
