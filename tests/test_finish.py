@@ -72,6 +72,11 @@ def test_index_shows_the_numbers_and_names_of_the_pages():
         assert item.get_text().split() == [*number.split(), *name.rstrip().removesuffix(")").split()]
 
 
+def test_index_sets_the_formulas_in_names():
+    assert soup("chapters/appendix/theorems").select("ul.fl-theorems span.math")
+    assert soup("chapters/appendix/theorems").head.select("script[src*='/mathjax/']")
+
+
 def test_index_by_name_is_in_order():
     names = [li.a.get_text() for li in soup("chapters/appendix/theorems").select("ul.fl-theorems")[-1].select("li")]
     letters = [re.sub(r"^(an?|the) ", "", name.lower())[0] for name in names if name[0].isalpha()]

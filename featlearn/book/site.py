@@ -154,6 +154,7 @@ def _fill_index(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return nodes.bullet_list("", *rows, classes=["fl-theorems"])
 
     for index in list(doctree.findall(theorem_index)):
+        app.env.get_domain("math").data["has_equations"][docname] = True  # names have formulas: the page loads MathJax
         if index["by"] == "name":
             items = []
             for theorem in sorted(theorems, key=_first_letters):
