@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from docutils import nodes
@@ -86,8 +86,8 @@ class TheoremDomain(Domain):
 
     name = "theorem"
     label = "Theorems"
-    object_types = {kind: ObjType(kind.title()) for kind in KINDS}
-    initial_data = {"theorems": {}}
+    object_types: ClassVar = {kind: ObjType(kind.title()) for kind in KINDS}
+    initial_data: ClassVar = {"theorems": {}}
     data_version = 1
 
     @property
@@ -154,6 +154,7 @@ def _fill_index(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return nodes.bullet_list("", *rows, classes=["fl-theorems"])
 
     for index in list(doctree.findall(theorem_index)):
+        app.env.get_domain("math").data["has_equations"][docname] = True  # names have formulas: the page loads MathJax
         if index["by"] == "name":
             items = []
             for theorem in sorted(theorems, key=_first_letters):
