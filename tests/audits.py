@@ -49,25 +49,33 @@ OVERFLOW = """() => {
   const wide = [...document.querySelectorAll("body *")].filter(e => right(e) > width + 0.5 && !clipped(e.parentElement));
   return [`${page.scrollWidth} pixels wide on a screen of ${width}: ${wide.at(-1)?.outerHTML.slice(0, 120)}`];
 }"""
-UNREACHABLE = """() => [...document.querySelectorAll("main :not(mjx-container, mjx-container *)")]
+UNREACHABLE = """() => [...document.querySelectorAll("main :not(mjx-container *)")]
   .filter(box => box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX)
     && box.checkVisibility() && box.tabIndex < 0 && !box.querySelector("a[href], button, [tabindex='0']"))
   .map(box => `scrolls, but not with the keyboard: ${box.outerHTML.slice(0, 120)}`)"""
-# Colour is a matter of the class of a token, so one of each is enough; axe needs a minute for all of a chapter.
-# It sees a word for each formula: the markup is MathJax's own, and looked at on the pages that have little of it.
+# For axe: a word in place of formulas after the first twenty, whose markup is MathJax's own, and of the tokens of
+# code the first of each class. All of a chapter would take minutes.
 THIN = """() => {
   const seen = new Set();
   for (const token of document.querySelectorAll(".highlight pre span"))
     if (seen.size === seen.add(token.className).size) token.replaceWith(...token.childNodes);
-  const formulas = document.querySelectorAll("mjx-container");
-  if (formulas.length > 100) for (const formula of formulas) formula.replaceWith("formula");
+  for (const formula of [...document.querySelectorAll("mjx-container")].slice(20)) formula.replaceWith("formula");
 }"""
-VIOLATIONS = """options => axe.run(options).then(found => found.violations.flatMap(({id, help, nodes}) =>
-  nodes.map(node => `${id}: ${help}: ${node.html.slice(0, 160)} ${(node.any[0] ?? node.all[0] ?? node.none[0]).message}`)))"""
-# Everything of any impact, and one rule that axe keeps off. Widths and themes share all but what is named here.
-ALL = {"resultTypes": ["violations"], "rules": {"label-content-name-mismatch": {"enabled": True}}}
-COLOURS = {"resultTypes": ["violations"], "runOnly": ["color-contrast", "link-in-text-block"]}
-NO_COLOURS = ALL | {"rules": ALL["rules"] | {rule: {"enabled": False} for rule in COLOURS["runOnly"]}}
+VIOLATIONS = """([context, options]) => axe.run(context ?? document, {resultTypes: ["violations"], preload: false, ...options})
+  .then(({violations}) => violations.filter(({id, impact}) => /serious|critical/.test(impact) || id === "region")
+    .flatMap(({id, help, nodes}) => nodes.map(node =>
+      `${id}: ${help}: ${node.html.slice(0, 160)} ${(node.any[0] ?? node.all[0] ?? node.none[0]).message}`)))"""
+COLOURS = ["color-contrast", "link-in-text-block"]
+STRUCTURE = {"rules": {"label-content-name-mismatch": {"enabled": True}} | {rule: {"enabled": False} for rule in COLOURS}}
+# Colours follow from tags, classes and styles, so of all texts with the same chain of these one is looked at.
+KINDS = """() => {
+  const kinds = new Map();
+  const kind = e => e ? `${kind(e.parentElement)}>${e.tagName}.${e.className}.${e.getAttribute("style")}` : "";
+  for (const element of document.querySelectorAll("body *"))
+    if ([...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()) && element.checkVisibility())
+      if (!kinds.has(kind(element))) kinds.set(kind(element), element);
+  return {include: [...kinds.values()]};
+}"""
 
 
 @dataclass(frozen=True)
@@ -120,9 +128,11 @@ def weight(site: browser.Folder) -> int:
 def visit(site: browser.Folder, path: str) -> Visit:
     """Open the page once and look at it at both widths, folded and open, light and dark."""
     page, faults = site.page, []
+    page.emulate_media(reduced_motion="reduce")  # colours are looked at when they have arrived
     page.set_viewport_size(DESKTOP)
     settled(site, path)
-    sources = len(re.findall(r'class="[^"]*\bmath\b[^"]*"', (site.folder / path).read_text(encoding="utf-8")))
+    served = page.evaluate("fetch(location.href).then(answer => answer.text())")
+    sources = len(re.findall(r'class="[^"]*\bmath\b[^"]*"', served))
     rendered = page.locator("mjx-container").count()
     if sources != rendered:
         faults.append(f"{sources} formulas in the source, {rendered} on the page")
@@ -135,14 +145,12 @@ def visit(site: browser.Folder, path: str) -> Visit:
     faults += page.evaluate(OVERFLOW) + page.evaluate(UNREACHABLE)
     page.evaluate(THIN)
     page.evaluate(AXE)
-    faults += page.evaluate(VIOLATIONS, NO_COLOURS)
+    faults += page.evaluate(VIOLATIONS, [None, STRUCTURE])
     size(page, DESKTOP)
-    faults += page.evaluate(OVERFLOW)
-    show(page, "light")
-    faults += page.evaluate(VIOLATIONS, ALL)
-    show(page, "dark")
-    faults += page.evaluate(VIOLATIONS, COLOURS)
-    show(page, "light")
+    faults += page.evaluate(OVERFLOW) + page.evaluate(VIOLATIONS, [None, STRUCTURE])
+    for theme in ("dark", "light"):
+        show(page, theme)
+        faults += page.evaluate(VIOLATIONS, [page.evaluate_handle(KINDS), {"runOnly": COLOURS}])
     heavy = weight(site)
     if heavy > HEAVIEST:
         faults.append(f"{heavy} bytes without MathJax: at most {HEAVIEST}")
@@ -158,7 +166,7 @@ def dangling(site: browser.Folder, visits: dict[str, Visit]) -> list[str]:
             if not link.startswith(browser.HOST):
                 continue
             target = unquote(address.removeprefix(start).split("?")[0])
-            if not address.startswith(start) or not (site.folder / target).is_file():
+            if not address.startswith(start) or (target not in visits and not (site.folder / target).is_file()):
                 faults.append(f"{path}: link to a page that is not there: {link}")
             elif fragment and target in visits and unquote(fragment) not in visits[target].ids:
                 faults.append(f"{path}: link to an anchor that is not there: {link}")

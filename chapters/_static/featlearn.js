@@ -1,20 +1,16 @@
-// What scrolls sideways can be reached with the keyboard. The theme does so for code alone.
-const SCROLLS = ".bd-article :is(div.math, figure, .fl-scroll, .pst-scrollable-table-container)";
+// What scrolls sideways can be reached with the keyboard; the theme does so for code alone.
+const BOXES = "mjx-container[display], article :is(figure, div.math, .fl-scroll, .pst-scrollable-table-container)";
 
 function reach() {
-  for (const box of document.querySelectorAll(SCROLLS)) {
+  for (const box of document.querySelectorAll(BOXES)) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   }
 }
 
-addEventListener("load", () => {
-  const watch = new ResizeObserver(reach);
-  for (const box of document.querySelectorAll(SCROLLS)) watch.observe(box);
-});
-
-// A button is called what it shows.
 addEventListener("DOMContentLoaded", () => {
+  new ResizeObserver(reach).observe(document.querySelector("article"));
+  // A button is called what it shows.
   for (const button of document.querySelectorAll(".search-button-field, details.hide > summary"))
     button.removeAttribute("aria-label");
 });
