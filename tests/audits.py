@@ -70,7 +70,7 @@ STRUCTURE = {"rules": {"label-content-name-mismatch": {"enabled": True}} | {rule
 # Colours follow from tags, classes and styles, so of all texts with the same chain of these one is looked at.
 KINDS = """() => {
   const kinds = new Map();
-  const kind = e => e ? `${kind(e.parentElement)}>${e.tagName}.${e.className}.${e.getAttribute("style")}` : "";
+  const kind = e => e ? `${kind(e.parentElement)}>${e.tagName}.${e.getAttribute("class")}.${e.getAttribute("style")}` : "";
   for (const element of document.querySelectorAll("body *"))
     if ([...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()) && element.checkVisibility())
       if (!kinds.has(kind(element))) kinds.set(kind(element), element);
@@ -95,10 +95,15 @@ def settled(site: browser.Folder, path: str) -> None:
     site.page.evaluate("document.fonts.ready.then(() => null)")
 
 
+def pause(page) -> None:
+    """Give the page's scripts the time to see that something changed: the theme's wait 0.3 seconds."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 400)))")
+
+
 def size(page, viewport: dict) -> None:
-    """Give the page another width, and its scripts the time to see it."""
+    """Give the page another width."""
     page.set_viewport_size(viewport)
-    page.wait_for_timeout(400)
+    pause(page)
 
 
 def show(page, theme: str) -> None:
@@ -141,7 +146,7 @@ def visit(site: browser.Folder, path: str) -> Visit:
     links = page.evaluate("[...document.querySelectorAll('a[href]')].map(link => link.href)")
     size(page, PHONE)
     faults += page.evaluate(OVERFLOW) + page.evaluate(UNFOLD)
-    page.wait_for_timeout(400)
+    pause(page)
     faults += page.evaluate(OVERFLOW) + page.evaluate(UNREACHABLE)
     page.evaluate(THIN)
     page.evaluate(AXE)

@@ -13,7 +13,7 @@ ONE = "chapters/01_kernels.html"
 FOCUS = """() => {
   const one = document.activeElement, style = getComputedStyle(one), box = one.getBoundingClientRect();
   const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
-  return {name: one.className || one.innerText, seen: one.checkVisibility({visibilityProperty: true}) && box.width > 0,
+  return {name: one.getAttribute("class") || one.textContent, seen: one.checkVisibility({visibilityProperty: true}) && box.width > 0,
     ring: ring || style.boxShadow !== "none"};
 }"""
 
@@ -80,12 +80,11 @@ def test_proofs_and_solutions_open_with_the_mouse_and_the_keyboard(quick, fold, 
     content, switch = box.locator("> :last-child"), box.locator(handle).first
     assert not content.is_visible()
     switch.click()
-    assert content.is_visible()
+    content.wait_for(state="visible", timeout=5_000)
     switch.focus()
-    for visible in (False, True):
+    for state in ("hidden", "visible"):
         quick.page.keyboard.press("Enter")
-        quick.page.wait_for_timeout(50)
-        assert content.is_visible() == visible
+        content.wait_for(state=state, timeout=5_000)
 
 
 def test_keyboard_reaches_everything_and_shows_where_it_is(quick):

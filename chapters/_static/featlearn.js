@@ -1,6 +1,6 @@
-// What scrolls sideways can be reached with the keyboard; the theme does so for code alone.
 const BOXES = "mjx-container[display], article :is(figure, div.math, .fl-scroll, .pst-scrollable-table-container)";
 
+// What scrolls sideways can be reached with the keyboard; the theme does so for code alone.
 function reach() {
   for (const box of document.querySelectorAll(BOXES)) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
@@ -9,8 +9,10 @@ function reach() {
 }
 
 addEventListener("DOMContentLoaded", () => {
-  new ResizeObserver(reach).observe(document.querySelector("article"));
+  new ResizeObserver(reach).observe(document.querySelector("main"));
   // A button is called what it shows.
   for (const button of document.querySelectorAll(".search-button-field, details.hide > summary"))
     button.removeAttribute("aria-label");
+  // A list has items: the role that the bibliography's entries come with is no longer one.
+  for (const entry of document.querySelectorAll("[role=doc-biblioentry]")) entry.setAttribute("role", "listitem");
 });
