@@ -1,11 +1,12 @@
-"""No progress bars in stored outputs, and the same examples for every run of the property tests."""
+"""No progress bars in stored outputs, the same examples for every property test, one line if there is no browser."""
 
 import ast
 import os
 
+import pytest
 from hypothesis import settings
 
-from featlearn.book import notebooks
+from featlearn.book import browser, notebooks
 
 os.environ["FEATLEARN_PROGRESS"] = "off"
 os.environ.pop("FEATLEARN_SEED", None)
@@ -28,3 +29,19 @@ def functions(chapter, **names):
         ]
     exec(compile(ast.unparse(tree), chapter, "exec"), names)
     return names
+
+
+@pytest.fixture(scope="session")
+def needs_chromium():
+    try:
+        browser.program()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say in one line how many tests need a browser that is not there."""
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+    missing = [reason for reason in reasons if "no Chromium" in reason]
+    if missing:
+        terminalreporter.write_line(f"{len(missing)} tests skipped, {missing[0].removeprefix('Skipped: ')}")

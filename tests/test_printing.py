@@ -1,6 +1,5 @@
 """The printed book and the exercise sheets: what goes into the documents, and what Chromium makes of them."""
 
-import importlib.util
 import re
 import shutil
 from functools import cache
@@ -9,7 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
-from featlearn.book import printing
+from featlearn.book import browser, printing
 
 SITE = printing.ROOT / "_build" / "html"
 TABLE = """
@@ -143,16 +142,8 @@ def test_missing_browser_is_one_line(monkeypatch, site, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
-def needs_browser():
-    if importlib.util.find_spec("playwright") is None:
-        pytest.skip("playwright is not installed")
-    if not any(map(shutil.which, printing.BROWSERS)):
-        pytest.skip("no Chromium is installed")
-
-
 @pytest.fixture(scope="module")
-def printed(site, rows, tmp_path_factory):
-    needs_browser()
+def printed(needs_chromium, site, rows, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pdf")
     documents = {"book.pdf": printing.book(site), **printing.sheet_documents(site, rows)}
     printing.write(documents, site, folder)
@@ -220,11 +211,10 @@ def test_sheets_carry_their_titles_and_numbers(printed, rows):
                 assert str(number) in text.split()
 
 
-def test_what_is_too_large_or_outside_is_reported(site):
-    needs_browser()
+def test_what_is_too_large_or_outside_is_reported(needs_chromium, site):
     wide = '<div style="width: 300mm" id="wide"></div><figure style="height: 300mm"></figure>'
     outside = '<img src="http://example.org/picture.png"><img src="/absent.png">'
     with printing.press(SITE) as machine:
         found = machine.typeset(printing._document(site, "title", f"<article>{wide}{outside}</article>", ""))
         assert [re.match(r"<(\w+)", html)[1] for html in found] == ["div", "figure"]
-        assert set(machine.refused) == {"http://example.org/picture.png", f"http://{printing.HOST}/absent.png"}
+        assert set(machine.refused) == {"http://example.org/picture.png", f"{browser.HOST}/absent.png"}

@@ -1,5 +1,6 @@
-"""The built site, as files: pages, links, anchors, alternative text, no request to the outside."""
+"""The built site, as files. What needs a browser is in test_pages.py and test_browser.py."""
 
+import itertools
 import re
 from functools import cache
 from html.parser import HTMLParser
@@ -15,16 +16,15 @@ from featlearn.book import notebooks
 
 SITE = notebooks.ROOT / "_build" / "html"
 URL = notebooks.repository_url()
-GENERATED = ("404.html", "genindex.html", "search.html", "py-modindex.html")
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
 
 
 class Page(HTMLParser):
-    """Links, anchors, loaded files and images of one page."""
+    """Links, anchors and loaded files of one page."""
 
     def __init__(self, path):
         super().__init__()
-        self.links, self.ids, self.loads, self.images = [], set(), [], []
+        self.links, self.ids, self.loads = [], set(), []
         self.text = path.read_text(encoding="utf-8")
         self.feed(self.text)
 
@@ -33,8 +33,6 @@ class Page(HTMLParser):
         self.ids |= {attrs[key] for key in ("id", "name") if attrs.get(key)}
         if tag == "a" and attrs.get("href"):
             self.links.append(attrs["href"])
-        if tag == "img":
-            self.images.append(attrs)
         if attrs.get(LOADS.get(tag)):
             self.loads.append(attrs[LOADS[tag]])
         if tag == "link" and attrs.get("rel") in ("stylesheet", "icon", "preload", "shortcut icon"):
@@ -82,23 +80,6 @@ def test_loaded_files_exist(path):
         assert (base / unquote(local)).is_file(), url
 
 
-@pytest.mark.parametrize("path", [p for p in pages() if p.name not in GENERATED], ids=lambda p: p.name)
-def test_links_and_anchors_resolve(path):
-    for href in page(path).links:
-        parts = urlsplit(href)
-        if parts.scheme:
-            continue
-        target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-        assert target.is_file(), href
-        if parts.fragment and target.suffix == ".html":
-            assert unquote(parts.fragment) in page(target).ids, href
-
-
-def test_images_have_alternative_text(path):
-    for image in page(path).images:
-        assert image.get("alt"), image.get("src")
-
-
 def test_no_directive_is_left_raw(path):
     text = re.sub(r"<(script|style|pre|code)\b.*?</\1>", "", page(path).text, flags=re.DOTALL)
     assert not re.search(r"\{(prf|eq|ref|numref|cite|glue|doc)[:}]|^:::", text, re.MULTILINE)
@@ -114,12 +95,18 @@ def test_colab_button_and_claim_cards(notebook):
         assert "claim-" + claim.id.replace(".", "-") in built.ids
 
 
-def test_math_is_served_from_the_site():
-    html = page(SITE / "chapters" / "01_kernels.html").text
-    script = re.search(r'src="([^"]*mathjax/[^"]*)"', html).group(1)
-    assert (SITE / "chapters" / script.split("?")[0]).is_file()
-    fonts = list((SITE / "_static" / "mathjax").rglob("*.woff"))
-    assert fonts
+def test_previous_and_next_lead_along_the_contents():
+    toc = yaml.safe_load((notebooks.ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    pages = [f"{name}.html" for name in (toc["root"], *(p["file"] for part in toc["parts"] for p in part["chapters"]))]
+    for before, after in itertools.pairwise(pages):
+        assert leads(before, "right-next") == SITE / after
+        assert leads(after, "left-prev") == SITE / before
+
+
+def leads(name, button):
+    """The page to which a button at the foot of the page `name` leads."""
+    href = re.search(rf'<a class="{button}"\s+href="([^"]+)"', page(SITE / name).text).group(1)
+    return (SITE / name).parent.joinpath(href).resolve()
 
 
 def test_front_page_not_found_page_and_licences():
@@ -127,14 +114,6 @@ def test_front_page_not_found_page_and_licences():
     assert "This page is not here" in (SITE / "404.html").read_text(encoding="utf-8")
     footer = page(SITE / "chapters" / "index.html").text
     assert "MIT licence" in footer and "CC BY 4.0" in footer
-
-
-def test_pages_are_light():
-    """Two megabytes for a page with its figures, MathJax apart."""
-    for notebook in notebooks.paths():
-        html = SITE / notebook.relative_to(notebooks.ROOT).with_suffix(".html")
-        images = [html.parent / unquote(i["src"]) for i in page(html).images]
-        assert html.stat().st_size + sum(i.stat().st_size for i in images) < 2e6, html.name
 
 
 def test_what_tests_leave_behind_is_no_page():

@@ -14,7 +14,6 @@ import json
 import os
 import posixpath
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,17 +26,11 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 from pypdf import PdfReader
 
+from featlearn.book import browser
 from featlearn.book.exercises import POINTS
 
 ROOT = Path(__file__).parents[2]
 INSTRUCTOR = ROOT / "chapters" / "appendix" / "instructor.md"
-OLDEST = 131  # the first version of Chromium that prints page numbers from a style sheet
-BROWSERS = ("chromium", "google-chrome", "chromium-browser")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    " --disable-component-update --disable-sync"
-)
-HOST = "book.invalid"  # a name that cannot exist: every request is answered from the site's folder or refused
 # Tokens of code that paper shows in black: without their elements the book is typeset in half the time.
 UNCOLOURED = re.compile(r'<span class="(?:n|nb|nn|p|o|w|mi|mf)">([^<]*)</span>')
 LEFT_OUT = ("claims", "api")  # the scoreboard repeats the cards of the chapters; the reference is read beside code
@@ -347,30 +340,18 @@ def sheet_documents(site: Site, rows: list[Sheet]) -> dict[str, str]:
 
 
 class Press:
-    """A page of the browser that sees the site's folder and nothing else; `refused` lists what else was asked for."""
+    """A page of the browser that typesets and prints; `refused` lists what it asked for outside the site's folder."""
 
     def __init__(self, page: Any, folder: Path) -> None:
-        self.refused: list[str] = []
-        self._page, self._folder, self._document = page, folder, ""
         page.set_default_timeout(600_000)
-        page.route("**/*", self._answer)
-
-    def _answer(self, route: Any) -> None:
-        address = urlsplit(route.request.url)
-        file = self._folder / unquote(address.path).lstrip("/")
-        if address.netloc == HOST and address.path == "/":
-            route.fulfill(body=self._document, content_type="text/html")
-        elif address.netloc == HOST and file.is_file():
-            route.fulfill(path=file)
-        else:
-            self.refused.append(route.request.url)
-            route.abort()
+        self._page, self._site = page, browser.Folder(page, folder)
+        self.refused = self._site.refused
 
     def typeset(self, document: str) -> list[str]:
         """Lay `document` out and fit equations and tables into the column; what is larger than the page still."""
-        self._document = document
+        self._site.documents["/"] = document
         self._page.emulate_media(media="screen", color_scheme="light")
-        self._page.goto(f"http://{HOST}/")
+        self._site.open("")
         self._page.evaluate("MathJax.startup.promise.then(() => null)")
         self._page.emulate_media(media="print")
         self._page.evaluate("document.body.offsetHeight && document.fonts.ready.then(() => null)")
@@ -386,23 +367,10 @@ class Press:
         return self._page.pdf(prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
 
 
-def browser() -> str:
-    """The path of Chromium or Chrome."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        raise FileNotFoundError("no Chromium is installed: install it (on Debian and Ubuntu: apt install chromium)")
-    return found
-
-
 @contextmanager
 def press(folder: Path) -> Iterator[Press]:
     """A press for the site in `folder`."""
-    path = browser()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver, driver.chromium.launch(executable_path=path, args=FLAGS.split()) as chromium:
-        if int(chromium.version.split(".")[0]) < OLDEST:
-            raise FileNotFoundError(f"{path} is version {chromium.version}: {OLDEST} or newer is needed")
+    with browser.launch() as chromium:
         yield Press(chromium.new_page(), folder)
 
 

@@ -1,0 +1,34 @@
+const BOXES = "mjx-container[display], article :is(figure, div.math, .fl-scroll, .pst-scrollable-table-container)";
+
+// What scrolls sideways can be reached with the keyboard; the theme does so for code alone.
+function reach() {
+  for (const box of document.querySelectorAll(BOXES)) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+}
+
+addEventListener("DOMContentLoaded", () => {
+  new ResizeObserver(reach).observe(document.querySelector("main"));
+  // A button is called what it shows.
+  for (const button of document.querySelectorAll(".search-button-field, details.hide > summary"))
+    button.removeAttribute("aria-label");
+  // A list has items: the role that the bibliography's entries come with is no longer one.
+  for (const entry of document.querySelectorAll("[role=doc-biblioentry]")) entry.setAttribute("role", "listitem");
+});
+
+// On paper the page is light, and proofs, hints and solutions are open; afterwards all is as it was.
+(() => {
+  const root = document.documentElement;
+  let shut = [], theme = "";
+  addEventListener("beforeprint", () => {
+    shut = [...document.querySelectorAll("details.sd-dropdown:not([open])")];
+    shut.forEach(details => { details.open = true; });
+    theme = root.dataset.theme;
+    root.dataset.theme = "light";
+  });
+  addEventListener("afterprint", () => {
+    shut.forEach(details => { details.open = false; });
+    root.dataset.theme = theme;
+  });
+})();

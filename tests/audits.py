@@ -1,0 +1,178 @@
+"""What a page of the site must be, seen in Chromium. Each audit says in words what is wrong."""
+
+import gzip
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import axe_playwright_python
+
+from featlearn.book import browser, notebooks
+
+SITE = notebooks.ROOT / "_build" / "html"
+BASE = "/" + notebooks.repository_url().rsplit("/", 1)[1] + "/"  # the site's path at its host
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+HEAVIEST = 2_000_000  # bytes on the wire, MathJax apart
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+
+FORMULAS = r"""() => {
+  const faults = [...document.querySelectorAll("mjx-merror, [data-mjx-error]")].map(error =>
+    `formula ${error.closest(".math")?.id ?? ""}: ${error.dataset.mjxError ?? error.textContent}`);
+  for (const source of document.querySelectorAll(".math"))
+    if (!source.querySelector("mjx-container")) faults.push(`formula is not rendered: ${source.textContent.slice(0, 80)}`);
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text = texts.nextNode(); text; text = texts.nextNode())
+    if (/\\[(\[]|\$\$|\\begin\{/.test(text.data) && !text.parentElement.closest("pre, code, script, style, .math"))
+      faults.push(`TeX is left in the text: ${text.data.trim().slice(0, 80)}`);
+  return faults;
+}"""
+IMAGES = """() => [...document.images]
+  .filter(image => !image.alt.trim() && !image.closest("a")?.textContent.trim())
+  .map(image => `image without alternative text: ${image.getAttribute("src")}`)"""
+UNFOLD = """() => {
+  const faults = [];
+  for (const fold of document.querySelectorAll("details, .admonition.toggle")) {
+    const folded = () => fold.matches("details:not([open]), .toggle-hidden");
+    if (!folded()) continue;
+    (fold.querySelector("summary") ?? fold.querySelector(".toggle-button")).click();
+    if (folded() || fold.lastElementChild.getClientRects().length === 0)
+      faults.push(`does not open: ${fold.innerText.slice(0, 80)}`);
+  }
+  return faults;
+}"""
+OVERFLOW = """() => {
+  const page = document.scrollingElement, width = page.clientWidth;
+  if (page.scrollWidth <= width) return [];
+  const right = element => element.getBoundingClientRect().right;
+  const clipped = element => element && (getComputedStyle(element).overflowX !== "visible" || clipped(element.parentElement));
+  const wide = [...document.querySelectorAll("body *")].filter(e => right(e) > width + 0.5 && !clipped(e.parentElement));
+  return [`${page.scrollWidth} pixels wide on a screen of ${width}: ${wide.at(-1)?.outerHTML.slice(0, 120)}`];
+}"""
+UNREACHABLE = """() => [...document.querySelectorAll("main :not(mjx-container *)")]
+  .filter(box => box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX)
+    && box.checkVisibility() && box.tabIndex < 0 && !box.querySelector("a[href], button, [tabindex='0']"))
+  .map(box => `scrolls, but not with the keyboard: ${box.outerHTML.slice(0, 120)}`)"""
+# For axe: a word in place of formulas after the first twenty, whose markup is MathJax's own, and of the tokens of
+# code the first of each class. All of a chapter would take minutes.
+THIN = """() => {
+  const seen = new Set();
+  for (const token of document.querySelectorAll(".highlight pre span"))
+    if (seen.size === seen.add(token.className).size) token.replaceWith(...token.childNodes);
+  for (const formula of [...document.querySelectorAll("mjx-container")].slice(20)) formula.replaceWith("formula");
+}"""
+VIOLATIONS = """([context, options]) => axe.run(context ?? document, {resultTypes: ["violations"], preload: false, ...options})
+  .then(({violations}) => violations.filter(({id, impact}) => /serious|critical/.test(impact) || id === "region")
+    .flatMap(({id, help, nodes}) => nodes.map(node =>
+      `${id}: ${help}: ${node.html.slice(0, 160)} ${(node.any[0] ?? node.all[0] ?? node.none[0]).message}`)))"""
+COLOURS = ["color-contrast", "link-in-text-block"]
+STRUCTURE = {"rules": {"label-content-name-mismatch": {"enabled": True}} | {rule: {"enabled": False} for rule in COLOURS}}
+# Colours follow from tags, classes and styles, so of all texts with the same chain of these one is looked at.
+KINDS = """() => {
+  const kinds = new Map();
+  const kind = e => e ? `${kind(e.parentElement)}>${e.tagName}.${e.getAttribute("class")}.${e.getAttribute("style")}` : "";
+  for (const element of document.querySelectorAll("body *"))
+    if ([...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()) && element.checkVisibility())
+      if (!kinds.has(kind(element))) kinds.set(kind(element), element);
+  return {include: [...kinds.values()]};
+}"""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What one page showed: its faults, the targets on it, the addresses it links to, its weight."""
+
+    faults: list[str]
+    ids: set[str]
+    links: list[str]
+    weight: int
+
+
+def settled(site: browser.Folder, path: str) -> None:
+    """Open a page and wait for its formulas."""
+    site.open(path)
+    site.page.evaluate("window.MathJax?.startup.promise.then(() => null)")
+    site.page.evaluate("document.fonts.ready.then(() => null)")
+
+
+def pause(page) -> None:
+    """Give the page's scripts the time to see that something changed: the theme's wait 0.3 seconds."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 400)))")
+
+
+def size(page, viewport: dict) -> None:
+    """Give the page another width."""
+    page.set_viewport_size(viewport)
+    pause(page)
+
+
+def show(page, theme: str) -> None:
+    """Press the theme's button until it shows `theme`."""
+    for _ in range(3):
+        if page.evaluate("document.documentElement.dataset.mode") == theme:
+            return
+        page.evaluate("document.querySelector('.theme-switch-button').click()")
+    raise ValueError(f"the theme's button never shows {theme}")
+
+
+def requests(site: browser.Folder) -> list[str]:
+    """What the page asked for in vain, and what its console says."""
+    outside = [f"request leaves the site: {url}" for url in site.refused if not url.startswith(browser.HOST + site.base)]
+    absent = [f"file is not there: {url}" for url in site.refused if url.startswith(browser.HOST + site.base)]
+    failures = [error for error in site.errors if not error.startswith("Failed to load resource")]
+    return outside + absent + [f"console: {error}" for error in failures]
+
+
+def weight(site: browser.Folder) -> int:
+    """Bytes of all files sent, MathJax apart, as a host sends them: text compressed."""
+    files = {file for file in site.answered if "mathjax" not in file.parts}
+    packed = (".png", ".jpg", ".woff2")
+    return sum(len(f.read_bytes() if f.suffix in packed else gzip.compress(f.read_bytes(), 6)) for f in files)
+
+
+def visit(site: browser.Folder, path: str) -> Visit:
+    """Open the page once and look at it at both widths, folded and open, light and dark."""
+    page, faults = site.page, []
+    page.emulate_media(reduced_motion="reduce")  # colours are looked at when they have arrived
+    page.set_viewport_size(DESKTOP)
+    settled(site, path)
+    served = page.evaluate("fetch(location.href).then(answer => answer.text())")
+    sources = len(re.findall(r'class="[^"]*\bmath\b[^"]*"', served))
+    rendered = page.locator("mjx-container").count()
+    if sources != rendered:
+        faults.append(f"{sources} formulas in the source, {rendered} on the page")
+    faults += page.evaluate(FORMULAS) + page.evaluate(IMAGES) + page.evaluate(OVERFLOW)
+    ids = set(page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)"))
+    links = page.evaluate("[...document.querySelectorAll('a[href]')].map(link => link.href)")
+    size(page, PHONE)
+    faults += page.evaluate(OVERFLOW) + page.evaluate(UNFOLD)
+    pause(page)
+    faults += page.evaluate(OVERFLOW) + page.evaluate(UNREACHABLE)
+    page.evaluate(THIN)
+    page.evaluate(AXE)
+    faults += page.evaluate(VIOLATIONS, [None, STRUCTURE])
+    size(page, DESKTOP)
+    faults += page.evaluate(OVERFLOW) + page.evaluate(VIOLATIONS, [None, STRUCTURE])
+    for theme in ("dark", "light"):
+        show(page, theme)
+        faults += page.evaluate(VIOLATIONS, [page.evaluate_handle(KINDS), {"runOnly": COLOURS}])
+    heavy = weight(site)
+    if heavy > HEAVIEST:
+        faults.append(f"{heavy} bytes without MathJax: at most {HEAVIEST}")
+    return Visit([f"{path}: {fault}" for fault in dict.fromkeys(faults + requests(site))], ids, links, heavy)
+
+
+def dangling(site: browser.Folder, visits: dict[str, Visit]) -> list[str]:
+    """The links of the pages visited that lead to no file of the site, or to no element of its page."""
+    faults, start = [], browser.HOST + site.base
+    for path, seen in visits.items():
+        for link in dict.fromkeys(seen.links):
+            address, fragment = urldefrag(link)
+            if not link.startswith(browser.HOST):
+                continue
+            target = unquote(address.removeprefix(start).split("?")[0])
+            if not address.startswith(start) or (target not in visits and not (site.folder / target).is_file()):
+                faults.append(f"{path}: link to a page that is not there: {link}")
+            elif fragment and target in visits and unquote(fragment) not in visits[target].ids:
+                faults.append(f"{path}: link to an anchor that is not there: {link}")
+    return faults
