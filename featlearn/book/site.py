@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -134,46 +134,56 @@ class TheoremIndex(SphinxDirective):
         return [theorem_index(by=self.arguments[0])]
 
 
-def _first_letters(theorem: Theorem) -> str:
-    return re.sub(r"^(an?|the) ", "", plain(theorem.name).lower())
+class Lists:
+    """The lists of all theorems, with links from the page `docname`."""
+
+    def __init__(self, app: Sphinx, docname: str) -> None:
+        self._app, self._env, self._docname = app, app.env, docname
+        self._theorems = list(app.env.get_domain("theorem").theorems.values())
+
+    def _link(self, page: str, anchor: str, *text: nodes.Node) -> nodes.reference:
+        return make_refnode(self._app.builder, self._docname, page, anchor, [node.deepcopy() for node in text])
+
+    def _number(self, page: str) -> tuple[int, ...]:
+        return self._env.toc_secnumbers.get(page, {}).get("", ())
+
+    def by_chapter(self) -> list[nodes.Node]:
+        """A list for each page, in the order of the book."""
+        parts: list[nodes.Node] = []
+        for page in self._env.toctree_includes[self._app.config.root_doc]:
+            found = [theorem for theorem in self._theorems if theorem.docname == page]
+            if found:
+                number = "".join(f"{part}. " for part in self._number(page))
+                title = self._link(page, "", nodes.Text(number), *self._env.titles[page].children)
+                parts += [nodes.paragraph("", "", nodes.strong("", "", title)), _listed(map(self._numbered, found))]
+        return parts
+
+    def _numbered(self, theorem: Theorem) -> list[nodes.Node]:
+        number = nodes.Text(theorem.number(self._env))
+        return [self._link(theorem.docname, theorem.label, number), nodes.Text(" "), theorem.name.deepcopy()]
+
+    def by_name(self) -> list[nodes.Node]:
+        """One list, in alphabetical order; articles do not count."""
+        order = sorted(self._theorems, key=lambda theorem: re.sub(r"^(an?|the) ", "", plain(theorem.name).lower()))
+        return [_listed(map(self._named, order))]
+
+    def _named(self, theorem: Theorem) -> list[nodes.Node]:
+        page, number = theorem.docname, self._number(theorem.docname)
+        place = nodes.Text(f"Chapter {number[0]}" if number else plain(self._env.titles[page]))
+        middle = nodes.Text(f", {theorem.number(self._env)}, ")
+        return [self._link(page, theorem.label, theorem.name), middle, self._link(page, "", place)]
+
+
+def _listed(items: Iterable[list[nodes.Node]]) -> nodes.bullet_list:
+    rows = [nodes.list_item("", nodes.paragraph("", "", *item)) for item in items]
+    return nodes.bullet_list("", *rows, classes=["fl-theorems"])
 
 
 def _fill_index(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    theorems = app.env.get_domain("theorem").theorems.values()
-
-    def link(to: str, anchor: str, *text: nodes.Node) -> nodes.reference:
-        return make_refnode(app.builder, docname, to, anchor, [node.deepcopy() for node in text])
-
-    def chapter(to: str) -> nodes.reference:
-        number = app.env.toc_secnumbers.get(to, {}).get("")
-        words = f"Chapter {number[0]}" if number else plain(app.env.titles[to])
-        return link(to, "", nodes.Text(words))
-
-    def listed(items: list[list[nodes.Node]]) -> nodes.bullet_list:
-        rows = [nodes.list_item("", nodes.paragraph("", "", *item)) for item in items]
-        return nodes.bullet_list("", *rows, classes=["fl-theorems"])
-
     for index in list(doctree.findall(theorem_index)):
         app.env.get_domain("math").data["has_equations"][docname] = True  # names have formulas: the page loads MathJax
-        if index["by"] == "name":
-            items = []
-            for theorem in sorted(theorems, key=_first_letters):
-                number = nodes.Text(f", {theorem.number(app.env)}, ")
-                items.append([link(theorem.docname, theorem.label, theorem.name), number, chapter(theorem.docname)])
-            index.replace_self(listed(items))
-            continue
-        parts: list[nodes.Node] = []
-        for page in dict.fromkeys(theorem.docname for theorem in theorems):
-            number = "".join(f"{part}. " for part in app.env.toc_secnumbers.get(page, {}).get("", ()))
-            title = [nodes.Text(number), *app.env.titles[page].children]
-            heading = nodes.paragraph("", "", nodes.strong("", "", link(page, "", *title)))
-            items = [
-                [link(page, found.label, nodes.Text(found.number(app.env))), nodes.Text(" "), found.name.deepcopy()]
-                for found in theorems
-                if found.docname == page
-            ]
-            parts += [heading, listed(items)]
-        index.replace_self(parts)
+        lists = Lists(app, docname)
+        index.replace_self(lists.by_name() if index["by"] == "name" else lists.by_chapter())
 
 
 def description(doctree: nodes.document) -> str:
