@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 import torch
-
 from conftest import functions
+
 from featlearn import data, gp, linalg
 from featlearn.book import browser, live, notebooks
 from featlearn.ntk import NTK

@@ -272,8 +272,9 @@ def as_html(stored: dict[str, Any], kind: str) -> str:
     names = ("network", "hidden", "n", "dtype", "ours (ms)", "against", "(ms)", "over ours")
     head = "".join(f"<th>{name}</th>" for name in names)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
+    name = f"Times, {kind}, {stored['machine']}"
     return (
-        f'<div class="fl-scroll" tabindex="0" role="region" aria-label="Times, {kind}"><table class="fl-scoreboard fl-speed">'
+        f'<div class="fl-scroll" tabindex="0" role="region" aria-label="{name}"><table class="fl-scoreboard fl-speed">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
