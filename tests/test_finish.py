@@ -1,11 +1,10 @@
-"""The finish of the site: index and search of theorems, link previews, citation, reading times, captions, weight, print."""
+"""The finish of the site: index and search of theorems, link previews, citation, reading times, captions, first paint, print."""
 
-import gzip
 import io
 import json
 import re
 from functools import cache
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -15,7 +14,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 import featlearn
-from featlearn.book import card, notebooks, printing
+from featlearn.book import browser, card, notebooks, printing
 from featlearn.book import site as extension
 
 ROOT = notebooks.ROOT
@@ -236,32 +235,15 @@ def test_previous_and_next_follow_the_table_of_contents(page):
     place = PAGES.index(page)
     neighbours = {"left-prev": PAGES[place - 1 : place], "right-next": PAGES[place + 1 : place + 2]}
     for kind, expected in neighbours.items():
-        found = [link.select_one(".prev-next-title").get_text() for link in soup(page).select(f"a.{kind}")]
+        links = soup(page).select(f"a.{kind}")
+        found = [link.select_one(".prev-next-title").get_text() for link in links]
         titles = [soup(other).article.h1.get_text().removesuffix("#") for other in expected]
         assert ["".join(title.split()) for title in found] == ["".join(title.split()) for title in titles]
+        places = [(SITE / page).parent.joinpath(link["href"]).resolve() for link in links]
+        assert places == [SITE / f"{other}.html" for other in expected]
 
 
-# Weight and first paint
-
-
-def loaded(page):
-    """The files that a page loads, MathJax apart."""
-    files = [tag.get("src") or tag.get("href") for tag in soup(page).select("script[src], img[src], head link[href]")]
-    local = {urlsplit(file).path for file in files if not urlsplit(file).scheme}
-    found = {(SITE / page).parent / unquote(file) for file in local if "/mathjax/" not in file}
-    return [file for file in found if file.suffix != ".html"]
-
-
-@cache
-def sent(file):
-    """The size of a file as servers send it: text is compressed."""
-    return len(gzip.compress(file.read_bytes())) if file.suffix in (".html", ".css", ".js") else file.stat().st_size
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_with_all_it_loads_is_light(page):
-    weight = sum(map(sent, [SITE / f"{page}.html", *loaded(page)]))
-    assert weight < 2e6, f"{weight / 1e6:.2f} MB"
+# First paint
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -279,18 +261,11 @@ STATE = "[document.documentElement.dataset.theme, document.querySelectorAll('det
 
 
 @pytest.fixture(scope="module")
-def screen():
+def screen(needs_chromium):
     """A dark page in the browser."""
-    try:
-        path = printing.browser()
-    except FileNotFoundError as problem:
-        pytest.skip(str(problem))
-    from playwright.sync_api import sync_playwright
-
-    flags = printing.FLAGS.split()
-    with sync_playwright() as driver, driver.chromium.launch(executable_path=path, args=flags) as chromium:
+    with browser.launch() as chromium:
         page = chromium.new_page(color_scheme="dark")
-        page.goto((SITE / "chapters" / "appendix" / "hermite.html").as_uri())
+        browser.Folder(page, SITE).open("chapters/appendix/hermite.html")
         page.evaluate("MathJax.startup.promise.then(() => null)")
         yield page
 

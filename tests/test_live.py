@@ -83,7 +83,7 @@ def test_other_pages_have_none():
 
 
 @pytest.fixture(scope="module")
-def chromium():
+def chromium(needs_chromium):
     with browser.launch() as running:
         yield running
 

@@ -1,6 +1,5 @@
 """The built site, as files. What needs a browser is in test_pages.py and test_browser.py."""
 
-import itertools
 import re
 from functools import cache
 from html.parser import HTMLParser
@@ -93,20 +92,6 @@ def test_colab_button_and_claim_cards(notebook):
     assert colab in built.links
     for claim in claims.read(notebooks.load(notebook)):
         assert "claim-" + claim.id.replace(".", "-") in built.ids
-
-
-def test_previous_and_next_lead_along_the_contents():
-    toc = yaml.safe_load((notebooks.ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    pages = [f"{name}.html" for name in (toc["root"], *(p["file"] for part in toc["parts"] for p in part["chapters"]))]
-    for before, after in itertools.pairwise(pages):
-        assert leads(before, "right-next") == SITE / after
-        assert leads(after, "left-prev") == SITE / before
-
-
-def leads(name, button):
-    """The page to which a button at the foot of the page `name` leads."""
-    href = re.search(rf'<a class="{button}"\s+href="([^"]+)"', page(SITE / name).text).group(1)
-    return (SITE / name).parent.joinpath(href).resolve()
 
 
 def test_front_page_not_found_page_and_licences():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 
 import yaml
-from playwright.sync_api import sync_playwright
 
-from featlearn.book.printing import FLAGS, ROOT, browser
+from featlearn.book import browser
+from featlearn.book.notebooks import ROOT
 
 STATIC = ROOT / "chapters" / "_static"
 SIZE = {"width": 1200, "height": 630}
@@ -24,7 +24,7 @@ def main() -> None:
     """Write ``card.png`` next to the logo."""
     title = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"]
     logo = (STATIC / "logo.svg").read_text(encoding="utf-8")
-    with sync_playwright() as driver, driver.chromium.launch(executable_path=browser(), args=FLAGS.split()) as chromium:
+    with browser.launch() as chromium:
         page = chromium.new_page(viewport=SIZE)
         page.set_content(PAGE.replace("LOGO", logo).replace("TITLE", html.escape(title)))
         page.screenshot(path=STATIC / "card.png")
