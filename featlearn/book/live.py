@@ -47,7 +47,7 @@ def flow(n: int = 40) -> dict[str, Any]:
 
 
 def trained(
-    kind: str, width: int, members: int = 40, points: int = 49, step: float = 0.05, steps: int = 60
+    kind: str, width: int, members: int = 40, points: int = 1441, step: float = 0.05, steps: int = 60
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """An ensemble at time 3 and its linearisations at `points` angles from -π to π, and the largest gap of each member there."""
     activation, mean_field = kind.removesuffix(" mean-field"), kind.endswith("mean-field")
@@ -63,7 +63,7 @@ def trained(
         features = wide.tangent_features(net, at, everywhere)
         return features @ features[:6].T
 
-    K = vmap(kernel)(theta0)
+    K = vmap(kernel, chunk_size=max(1, 4096 // width))(theta0)
     for _ in range(steps):
         linear = linear - step * (K @ (linear[:, :6] - y)[..., None])[..., 0]
     f = scale * net(theta, everywhere)
@@ -74,7 +74,8 @@ def trained(
 def width(
     kinds: tuple[str, ...] = ("relu", "erf", "erf mean-field"),
     widths: tuple[int, ...] = tuple(2**k for k in range(3, 13)),
-    shown: int = 4,
+    shown: int = 3,
+    every: int = 12,
 ) -> dict[str, Any]:
     """Networks and their linearisations after training: the curves of a few, and 10, 50 and 90 % quantiles of the gap of forty."""
     runs = {}
@@ -82,11 +83,18 @@ def width(
         for m in widths:
             f, linear, gap = trained(kind, m)
             runs[f"{kind}/{m}"] = {
-                "network": np.round(f[:shown], 3).tolist(),
-                "linear": np.round(linear[:shown], 3).tolist(),
+                "network": np.round(f[:shown, ::every], 3).tolist(),
+                "linear": np.round(linear[:shown, ::every], 3).tolist(),
                 "gap": [float(f"{q:.3g}") for q in np.quantile(gap, [0.1, 0.5, 0.9])],
             }
-    return {"kinds": list(kinds), "widths": list(widths), "runs": runs}
+    angles = (ANGLES + np.pi) % (2 * np.pi) - np.pi
+    return {
+        "angles": angles.tolist(),
+        "labels": np.sin(angles).tolist(),
+        "kinds": list(kinds),
+        "widths": list(widths),
+        "runs": runs,
+    }
 
 
 def neurons(
@@ -106,18 +114,19 @@ def neurons(
     sample = target.sample(round(ratios[-1] * d * d), rng)
 
     def in_plane(weights: Tensor) -> list[list[float]]:
+        aligned.append(round(damian.alignment(weights, target.U), 3))
         return np.round(((weights / weights.norm(dim=1, keepdim=True)) @ target.U).numpy(), 3).tolist()
 
+    aligned: list[float] = []
+    samples = [round(q * d * d) for q in ratios]
     stops = [in_plane(W)]
-    for ratio in ratios:
-        X, y = (part[: round(ratio * d * d)] for part in (sample.X, sample.y))
+    for n in samples:
+        X, y = sample.X[:n], sample.y[:n]
         stops.append(in_plane(damian.first_step(a, W, X, damian.preprocess(X, y)[2], 1.0)))
     rows = [
         [
-            damian.step_alignment(
-                d, round(q * d * d), damian.EXAMPLES[2], stream(f"live/neurons/{q:.4g}/{run}"), width=200
-            )
-            for q in ratios
+            damian.step_alignment(d, n, damian.EXAMPLES[2], stream(f"live/neurons/{n}/{run}"), width=200)
+            for n in samples
         ]
         for run in range(sets)
     ]
@@ -126,7 +135,9 @@ def neurons(
     return {
         "d": d,
         "ratios": [float(f"{q:.4g}") for q in ratios],
+        "samples": samples,
         "arrows": [*stops, limit],
+        "aligned": aligned,
         "alignment": np.round(quantiles, 3).tolist(),
     }
 

@@ -4,6 +4,10 @@
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
+  const REACH = 15; // how far from its middle a point can be taken, in units of the drawing
+  const KEYS = {
+    ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1], PageDown: [-10, 0], PageUp: [10, 0],
+  };
 
   /* A new element at the end of `parent`; attributes that are undefined are left out. */
   function add(parent, name, attributes = {}, text) {
@@ -36,6 +40,11 @@
       };
       this.x = scale(x, margin.left, width - margin.right, log.includes("x"));
       this.y = scale(y, height - margin.bottom, margin.top, log.includes("y"));
+      this.inside = `fl-inside-${document.querySelectorAll("clipPath").length}`;
+      const [left, top] = [this.x(x[0]), this.y(y[1])];
+      const room = { x: left, y: top, width: this.x(x[1]) - left, height: this.y(y[0]) - top };
+      add(add(this.svg, "clipPath", { id: this.inside }), "rect", room);
+      this.handles = [];
       const axes = add(this.svg, "g", { class: "fl-axes", "aria-hidden": "true" });
       for (const [value, text = show(value)] of ticks[0]) {
         add(axes, "path", { d: `M${this.x(value)},${this.y(y[0])}V${this.y(y[1])}` });
@@ -53,9 +62,9 @@
       }
     }
 
-    /* A path whose points are set by `move`. */
+    /* An empty path, shown as far as the axes reach. */
     curve(kind) {
-      return add(this.svg, "path", { class: `fl-curve ${kind}`, "aria-hidden": "true" });
+      return add(this.svg, "path", { class: `fl-curve ${kind}`, "clip-path": `url(#${this.inside})`, "aria-hidden": "true" });
     }
 
     line(xs, ys) {
@@ -70,39 +79,53 @@
       return add(this.svg, "circle", { class: kind, cx: this.x(x), cy: this.y(y), r: radius, "aria-hidden": "true" });
     }
 
-    /* The position of a pointer in the units of the data. */
+    /* The position of a pointer in the units of the drawing. */
     at(event) {
-      const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
-      return [this.x.back(point.x), this.y.back(point.y)];
+      return new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
     }
-  }
 
-  /* A point to drag, or to move with the arrow keys. `drag` gets a pointer's position, `nudge` one step in each direction. */
-  function handle(panel, name, { drag, nudge }) {
-    const group = add(panel.svg, "g", { class: "fl-handle", tabindex: 0, role: "slider", "aria-label": name });
-    add(group, "circle", { class: "fl-reach", r: 15 });
-    add(group, "circle", { class: "fl-point", r: 6 });
-    group.addEventListener("pointerdown", (event) => {
-      group.setPointerCapture(event.pointerId);
-      group.focus({ preventScroll: true });
-      event.preventDefault();
-    });
-    group.addEventListener("pointermove", (event) => {
-      if (group.hasPointerCapture(event.pointerId)) drag(...panel.at(event));
-    });
-    const keys = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-    group.addEventListener("keydown", (event) => {
-      if (!(event.key in keys)) return;
-      event.preventDefault();
-      nudge(...keys[event.key]);
-    });
-    return {
-      place(x, y, { low, high, now, text }) {
-        group.setAttribute("transform", `translate(${panel.x(x).toFixed(1)} ${panel.y(y).toFixed(1)})`);
-        const state = { valuemin: low, valuemax: high, valuenow: now, valuetext: text };
-        for (const [key, value] of Object.entries(state)) group.setAttribute(`aria-${key}`, value);
-      },
-    };
+    /* A point to drag. `drag` gets its new place in the units of the data; with `nudge`, keys move it, too. */
+    handle(name, drag, nudge) {
+      const role = nudge ? { tabindex: 0, role: "slider", "aria-label": name } : {};
+      const group = add(this.svg, "g", { class: "fl-handle", ...role });
+      add(group, "circle", { class: "fl-reach", r: REACH });
+      add(group, "circle", { class: "fl-point", r: 6 });
+      const handle = { group, drag, x: 0, y: 0 };
+      if (this.handles.push(handle) === 1) this.#listen();
+      group.addEventListener("keydown", (event) => {
+        if (!(event.key in KEYS) || event.altKey || event.ctrlKey || event.metaKey) return;
+        event.preventDefault();
+        nudge(...KEYS[event.key]);
+      });
+      return handle;
+    }
+
+    place(handle, x, y, state = {}) {
+      Object.assign(handle, { x: this.x(x), y: this.y(y) });
+      handle.group.setAttribute("transform", `translate(${handle.x.toFixed(1)} ${handle.y.toFixed(1)})`);
+      for (const [key, value] of Object.entries(state)) handle.group.setAttribute(`aria-${key}`, value);
+    }
+
+    /* The nearest point within reach is taken, and keeps its distance from the pointer. */
+    #listen() {
+      let held = null;
+      this.svg.addEventListener("pointerdown", (event) => {
+        const at = this.at(event);
+        const far = (handle) => Math.hypot(handle.x - at.x, handle.y - at.y);
+        const handle = this.handles.reduce((best, other) => (far(other) < far(best) ? other : best));
+        if (event.button !== 0 || far(handle) > REACH) return;
+        held = { handle, x: handle.x - at.x, y: handle.y - at.y };
+        this.svg.setPointerCapture(event.pointerId);
+        handle.group.focus({ preventScroll: true });
+        event.preventDefault();
+      });
+      this.svg.addEventListener("pointermove", (event) => {
+        if (!held) return;
+        const at = this.at(event);
+        held.handle.drag(this.x.back(at.x + held.x), this.y.back(at.y + held.y));
+      });
+      for (const end of ["pointerup", "pointercancel"]) this.svg.addEventListener(end, () => { held = null; });
+    }
   }
 
   /* The frame of a live figure: a row of controls, the panels, a key, a line that says what is seen. */
@@ -114,15 +137,15 @@
       still.classList.add("fl-still");
       add(this.box, "p", { class: "fl-how" }, how);
       this.controls = add(this.box, "div", { class: "fl-controls" });
+      this.says = add(this.box, "p", { class: "fl-says", role: "status" });
       this.panels = add(this.box, "div", { class: "fl-panels" });
       this.key = add(this.box, "p", { class: "fl-legend" });
-      this.says = add(this.box, "p", { class: "fl-says", role: "status" });
     }
 
     slider(name, { max, value, text, change, min = 0 }) {
       const label = add(this.controls, "label", {}, name);
       const input = add(label, "input", { type: "range", min, max, value, step: 1 });
-      const output = add(label, "span", { class: "fl-value" });
+      const output = add(label, "span", { class: "fl-value", "aria-hidden": "true" });
       const update = () => {
         const words = text(input.valueAsNumber);
         output.textContent = words;
@@ -149,7 +172,7 @@
         const entry = add(this.key, "span");
         const sample = add(entry, "svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
         if (kind.startsWith("fl-dot")) add(sample, "circle", { class: kind, cx: 14, cy: 6, r: 4 });
-        else add(sample, "path", { class: `fl-curve ${kind}`, d: /fl-ba(nd|r)/.test(kind) ? "M0,0H28V12H0Z" : "M0,6H28" });
+        else add(sample, "path", { class: `fl-curve ${kind}`, d: /fl-(band|outline|bar)/.test(kind) ? "M0,0H28V12H0Z" : "M0,6H28" });
         entry.append(` ${text}`);
       }
     }
@@ -171,5 +194,5 @@
 
   const range = (low, high, count) => Array.from({ length: count }, (_, i) => low + ((high - low) * i) / (count - 1));
 
-  Object.assign(window.featlearn, { add, show, Panel, handle, live, range });
+  Object.assign(window.featlearn, { add, show, Panel, live, range });
 })();

@@ -27,29 +27,29 @@
     const bars = path.labels.map((label, i) => {
       const [x, width] = [right.x(i + 0.62), right.x(1.76) - right.x(1)];
       const bar = (kind) => add(right.svg, "rect", { class: kind, x, width, "aria-hidden": "true" });
-      const whole = bar("fl-bar");
+      const [whole, done] = [bar("fl-bar"), bar("fl-bar-done")];
       whole.setAttribute("y", right.y(Math.abs(label)));
       whole.setAttribute("height", right.y(0) - right.y(Math.abs(label)));
-      return bar("fl-bar-done");
+      return { whole, done };
     });
 
-    const state = { eigenvalues: path.eigenvalues, grid };
+    const state = { eigenvalues: path.eigenvalues, labels: path.labels, grid, panels: [left, right] };
     let [t, direction] = [0, 0];
     function draw() {
       const parts = path.parts(t);
       const f = sum(parts);
       curve.setAttribute("d", left.line(grid, f));
       part.setAttribute("d", direction ? left.line(grid, parts[direction - 1]) : "");
-      bars.forEach((bar, i) => {
+      bars.forEach(({ whole, done }, i) => {
         const height = (1 - Math.exp(-path.eigenvalues[i] * t)) * Math.abs(path.labels[i]);
-        bar.setAttribute("y", right.y(height));
-        bar.setAttribute("height", right.y(0) - right.y(height));
-        bar.classList.toggle("fl-chosen", i === direction - 1);
+        done.setAttribute("y", right.y(height));
+        done.setAttribute("height", right.y(0) - right.y(height));
+        whole.classList.toggle("fl-chosen", i === direction - 1);
       });
       const half = path.eigenvalues.filter((s) => s * t >= Math.LN2).length;
       const learned = direction ? 100 * (1 - Math.exp(-path.eigenvalues[direction - 1] * t)) : 0;
       frame.says.textContent = direction
-        ? `Direction ${direction}, eigenvalue ${show(path.eigenvalues[direction - 1])}: ${show(learned)} % learned.`
+        ? `Direction ${direction}, eigenvalue ${show(path.eigenvalues[direction - 1])}: ${show(learned)}\u00a0% learned.`
         : `${half} of ${size} directions are more than half learned.`;
       Object.assign(state, { t, direction, f, parts });
     }
@@ -62,7 +62,7 @@
     });
     frame.legend([
       ["fl-dot-faint", "labels"], ["fl-blue", "the function"], ["fl-orange fl-dashed", "the part of the chosen direction"],
-      ["fl-bar", "not yet learned"], ["fl-bar-done", "learned"],
+      ["fl-bar-done", "learned"], ["fl-bar", "not yet learned"], ["fl-bar fl-chosen", "chosen"],
     ]);
     which.update();
     clock.update();

@@ -5,7 +5,7 @@
 
   const how = "Move the number of samples. An arrow that reaches the circle lies in the hidden plane entirely.";
   live("neurons", how, (frame, data) => {
-    const { d, ratios, arrows, alignment } = data;
+    const { d, ratios, samples, arrows, aligned, alignment } = data;
     const last = arrows.length - 1; // 0: the start; last: the mean of the gradient
     const left = new Panel(frame.panels, {
       height: 338, x: [-1.12, 1.12], y: [-1.12, 1.12], names: ["first hidden direction", "second hidden direction"],
@@ -32,26 +32,25 @@
       const wing = (side) => `${(a - 7 * Math.cos(angle + side)).toFixed(1)},${(b - 7 * Math.sin(angle + side)).toFixed(1)}`;
       return `M${a.toFixed(1)},${b.toFixed(1)}L${wing(0.4)}L${wing(-0.4)}Z`;
     };
-    const state = {};
+    const state = { panels: [left, right] };
     function draw(stop) {
       const tips = arrows[stop];
       shafts.setAttribute("d", tips.map(([x, y]) => left.line([0, x], [0, y])).join(""));
       heads.setAttribute("d", tips.map(arrow).join(""));
-      const inside = tips.reduce((sum, [x, y]) => sum + x * x + y * y, 0) / tips.length;
       const measured = stop > 0 && stop < last;
       mark.style.display = measured ? "" : "none";
       if (measured) {
         mark.setAttribute("cx", right.x(ratios[stop - 1]));
         mark.setAttribute("cy", right.y(alignment[stop - 1][1]));
       }
-      frame.says.textContent = `On average ${show(100 * inside, 2)} % of the squared length of a neuron lies in the plane; for random directions it is ${show(200 / d, 2)} %.`;
-      Object.assign(state, { stop, tips, inside });
+      frame.says.textContent = `Alignment of these neurons: ${show(aligned[stop], 2)}. For random directions it is ${show(2 / d, 2)}.`;
+      Object.assign(state, { stop, tips });
     }
 
     const text = (stop) => {
       if (stop === 0) return "before the step";
       if (stop === last) return "infinitely many samples";
-      return `n = ${Math.round(ratios[stop - 1] * d * d)} = ${show(ratios[stop - 1], 2)} d²`;
+      return `n = ${samples[stop - 1]}, n/d² ≈ ${show(ratios[stop - 1], 2)}`;
     };
     const slider = frame.slider("samples", { max: last, value: 0, text, change: draw });
     frame.legend([
