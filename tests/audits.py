@@ -21,9 +21,13 @@ FORMULAS = r"""() => {
     `formula ${error.closest(".math")?.id ?? ""}: ${error.dataset.mjxError ?? error.textContent}`);
   for (const source of document.querySelectorAll(".math"))
     if (!source.querySelector("mjx-container")) faults.push(`formula is not rendered: ${source.textContent.slice(0, 80)}`);
+  for (const formula of document.querySelectorAll("mjx-math")) {
+    if (formula.textContent.includes("???")) faults.push(`formula with a reference to nothing: ${formula.textContent}`);
+    if (!formula.childElementCount) faults.push(`formula is empty, after: ${formula.closest("p")?.textContent.slice(0, 80)}`);
+  }
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let text = texts.nextNode(); text; text = texts.nextNode())
-    if (/\\[(\[]|\$\$|\\begin\{/.test(text.data) && !text.parentElement.closest("pre, code, script, style, .math"))
+    if (/\\[(\[]|\$[^$\n]*\$|\\[a-z]+\{/i.test(text.data) && !text.parentElement.closest("pre, code, script, style, .math"))
       faults.push(`TeX is left in the text: ${text.data.trim().slice(0, 80)}`);
   return faults;
 }"""
@@ -36,7 +40,7 @@ UNFOLD = """() => {
     const folded = () => fold.matches("details:not([open]), .toggle-hidden");
     if (!folded()) continue;
     (fold.querySelector("summary") ?? fold.querySelector(".toggle-button")).click();
-    if (folded() || fold.lastElementChild.getClientRects().length === 0)
+    if (folded() || fold.lastElementChild.getBoundingClientRect().height < 5)
       faults.push(`does not open: ${fold.innerText.slice(0, 80)}`);
   }
   return faults;
@@ -45,7 +49,8 @@ OVERFLOW = """() => {
   const page = document.scrollingElement, width = page.clientWidth;
   if (page.scrollWidth <= width) return [];
   const right = element => element.getBoundingClientRect().right;
-  const clipped = element => element && (getComputedStyle(element).overflowX !== "visible" || clipped(element.parentElement));
+  const aside = style => style.overflowX !== "visible" || style.position === "fixed";
+  const clipped = element => element && (aside(getComputedStyle(element)) || clipped(element.parentElement));
   const wide = [...document.querySelectorAll("body *")].filter(e => right(e) > width + 0.5 && !clipped(e.parentElement));
   return [`${page.scrollWidth} pixels wide on a screen of ${width}: ${wide.at(-1)?.outerHTML.slice(0, 120)}`];
 }"""
@@ -53,6 +58,19 @@ UNREACHABLE = """() => [...document.querySelectorAll("main :not(mjx-container *)
   .filter(box => box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX)
     && box.checkVisibility() && box.tabIndex < 0 && !box.querySelector("a[href], button, [tabindex='0']"))
   .map(box => `scrolls, but not with the keyboard: ${box.outerHTML.slice(0, 120)}`)"""
+CUT = """() => [...document.querySelectorAll("span.math")].filter(box => {
+    const formula = box.querySelector("mjx-math");
+    return formula?.checkVisibility() && getComputedStyle(box).overflowX === "hidden"
+      && formula.getBoundingClientRect().right > box.getBoundingClientRect().right + 2;
+  }).map(box => `formula is cut off: ${box.textContent.slice(0, 80)}`)"""
+HIDDEN = """() => [...document.querySelectorAll("article :is(h1, h2, h3, p, figure)")]
+  .filter(text => text.closest("details") === null && !text.matches(".fl-live *") && text.textContent.trim()
+    && !text.checkVisibility({visibilityProperty: true, opacityProperty: true}))
+  .map(text => `text is not shown: ${text.textContent.trim().slice(0, 80)}`)"""
+# A formula has the colour of its text.
+PALE = """() => [...document.querySelectorAll("mjx-container")]
+  .filter(formula => getComputedStyle(formula).color !== getComputedStyle(formula.closest(".math").parentElement).color)
+  .map(formula => `formula in a colour of its own: ${formula.textContent.slice(0, 80)}`)"""
 # For axe: a word in place of formulas after the first twenty, whose markup is MathJax's own, and of the tokens of
 # code the first of each class. All of a chapter would take minutes.
 THIN = """() => {
@@ -67,10 +85,14 @@ VIOLATIONS = """([context, options]) => axe.run(context ?? document, {resultType
       `${id}: ${help}: ${node.html.slice(0, 160)} ${(node.any[0] ?? node.all[0] ?? node.none[0]).message}`)))"""
 COLOURS = ["color-contrast", "link-in-text-block"]
 STRUCTURE = {"rules": {"label-content-name-mismatch": {"enabled": True}} | {rule: {"enabled": False} for rule in COLOURS}}
-# Colours follow from tags, classes and styles, so of all texts with the same chain of these one is looked at.
+# Of all texts with the same chain of tags and classes and the same colours one is looked at.
 KINDS = """() => {
   const kinds = new Map();
-  const kind = e => e ? `${kind(e.parentElement)}>${e.tagName}.${e.getAttribute("class")}.${e.getAttribute("style")}` : "";
+  const kind = e => {
+    if (!e) return "";
+    const {color, backgroundColor} = getComputedStyle(e);
+    return `${kind(e.parentElement)}>${e.tagName}.${e.getAttribute("class")} ${color} ${backgroundColor}`;
+  };
   for (const element of document.querySelectorAll("body *"))
     if ([...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()) && element.checkVisibility())
       if (!kinds.has(kind(element))) kinds.set(kind(element), element);
@@ -91,7 +113,7 @@ class Visit:
 def settled(site: browser.Folder, path: str) -> None:
     """Open a page and wait for its formulas."""
     site.open(path)
-    site.page.evaluate("window.MathJax?.startup.promise.then(() => null)")
+    site.page.evaluate("window.MathJax?.startup?.promise?.then(() => null)")
     site.page.evaluate("document.fonts.ready.then(() => null)")
 
 
@@ -142,20 +164,26 @@ def visit(site: browser.Folder, path: str) -> Visit:
     if sources != rendered:
         faults.append(f"{sources} formulas in the source, {rendered} on the page")
     faults += page.evaluate(FORMULAS) + page.evaluate(IMAGES) + page.evaluate(OVERFLOW)
-    ids = set(page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)"))
-    links = page.evaluate("[...document.querySelectorAll('a[href]')].map(link => link.href)")
+    ids = set(page.evaluate("[...document.querySelectorAll('[id], a[name]')].map(element => element.id || element.name)"))
+    links = page.evaluate(
+        "[...document.querySelectorAll('a[href]')].map(a => new URL(a.getAttribute('href'), document.baseURI).href)"
+    )
     size(page, PHONE)
-    faults += page.evaluate(OVERFLOW) + page.evaluate(UNFOLD)
+    faults += page.evaluate(OVERFLOW) + page.evaluate(HIDDEN) + page.evaluate(UNFOLD)
     pause(page)
-    faults += page.evaluate(OVERFLOW) + page.evaluate(UNREACHABLE)
-    page.evaluate(THIN)
-    page.evaluate(AXE)
-    faults += page.evaluate(VIOLATIONS, [None, STRUCTURE])
-    size(page, DESKTOP)
-    faults += page.evaluate(OVERFLOW) + page.evaluate(VIOLATIONS, [None, STRUCTURE])
+    faults += page.evaluate(UNREACHABLE) + page.evaluate(CUT)
     for theme in ("dark", "light"):
         show(page, theme)
-        faults += page.evaluate(VIOLATIONS, [page.evaluate_handle(KINDS), {"runOnly": COLOURS}])
+        faults += page.evaluate(PALE)
+    page.evaluate(THIN)
+    page.evaluate(AXE)
+    for viewport in (PHONE, DESKTOP):
+        size(page, viewport)
+        faults += page.evaluate(VIOLATIONS, [None, STRUCTURE])
+        for theme in ("dark", "light"):
+            show(page, theme)
+            faults += page.evaluate(OVERFLOW)
+            faults += page.evaluate(VIOLATIONS, [page.evaluate_handle(KINDS), {"runOnly": COLOURS}])
     heavy = weight(site)
     if heavy > HEAVIEST:
         faults.append(f"{heavy} bytes without MathJax: at most {HEAVIEST}")
@@ -173,6 +201,6 @@ def dangling(site: browser.Folder, visits: dict[str, Visit]) -> list[str]:
             target = unquote(address.removeprefix(start).split("?")[0])
             if not address.startswith(start) or (target not in visits and not (site.folder / target).is_file()):
                 faults.append(f"{path}: link to a page that is not there: {link}")
-            elif fragment and target in visits and unquote(fragment) not in visits[target].ids:
+            elif fragment not in ("", "top") and target in visits and unquote(fragment) not in visits[target].ids:
                 faults.append(f"{path}: link to an anchor that is not there: {link}")
     return faults

@@ -55,9 +55,10 @@ def test_search_finds_a_theorem_by_its_name(quick, chapter):
     quick.page.click(".search-button-field")
     quick.page.keyboard.type(name)
     quick.page.keyboard.press("Enter")
-    quick.page.click(f"#search-results a[href*='{chapter}']")
-    quick.page.wait_for_url(f"**/{chapter}*")
-    assert name in quick.page.inner_text("article")
+    quick.page.locator(f"#search-results a[href*='{chapter}#']").get_by_text(name, exact=True).first.click()
+    quick.page.wait_for_url(f"**/{chapter}#*")
+    theorem = quick.page.locator(".proof:target")
+    assert name in theorem.inner_text() and theorem.is_visible()
 
 
 def test_colab_button_is_in_its_menu(quick):
@@ -146,6 +147,34 @@ FAULTS = {  # what is planted, and what must be said of it and of nothing else
     "unreachable": (
         '<div style="overflow-x: auto"><div style="width: 1900px">Far</div></div>',
         "scrolls, but not with the keyboard: .*Far|scrollable-region-focusable",
+    ),
+    "low contrast in the dark": (
+        "<style>html[data-theme=dark] p.dim { color: #333; }</style><p class='dim'>Dim</p>",
+        "color-contrast: .*Dim",
+    ),
+    "low contrast on a phone": (
+        "<style>@media (max-width: 600px) { p.dim { color: #bbb; } }</style><p class='dim'>Dim</p>",
+        "color-contrast: .*Dim",
+    ),
+    "too wide in the dark": (
+        "<style>html[data-theme=dark] .box { width: 1900px; }</style><div class='box'>A wide box</div>",
+        "pixels wide on a screen of .*A wide box",
+    ),
+    "pale formula": (
+        r'<style>.dim mjx-container { color: #bbb; }</style><p class="dim"><span class="math">\(y\)</span></p>',
+        "formula in a colour of its own|color-contrast: .*mjx",
+    ),
+    "formula cut off": (
+        r'<p>So <span class="math" style="overflow: hidden">\(a_1+a_2+a_3+a_4+a_5+a_6+a_7+a_8+a_9+a_{10}+a_{11}+a_{12}\)</span></p>',
+        "formula is cut off",
+    ),
+    "empty formula": (r'<p>So <span class="math">\(\)</span></p>', "formula is empty"),
+    "reference to nothing": (r'<p><span class="math">\(\ref{no}\)</span></p>', "a reference to nothing|aria-hidden-focus"),
+    "dollars left": ('<p class="mathjax_ignore">Hence $x$.</p>', r"TeX is left in the text: Hence \$x\$"),
+    "hidden text": ('<p style="visibility: hidden">Gone</p>', "text is not shown: Gone"),
+    "proof without height": (
+        '<details><summary>Proof</summary><div style="height: 0; overflow: hidden">Done.</div></details>',
+        "does not open: Proof",
     ),
     "button without a name": ("<button></button>", "button-name: .*<button>"),
     "shut proof": (

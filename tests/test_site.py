@@ -15,7 +15,9 @@ from featlearn.book import notebooks
 
 SITE = notebooks.ROOT / "_build" / "html"
 URL = notebooks.repository_url()
-LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
+LOADS = dict.fromkeys(("script", "img", "iframe", "source", "video", "audio", "embed"), ("src", "srcset", "poster"))
+LOADS["object"] = ("data",)
+NAMES = ("canonical", "index", "search", "next", "prev", "author", "copyright", "license", "top")  # links that load nothing
 
 
 class Page(HTMLParser):
@@ -32,9 +34,8 @@ class Page(HTMLParser):
         self.ids |= {attrs[key] for key in ("id", "name") if attrs.get(key)}
         if tag == "a" and attrs.get("href"):
             self.links.append(attrs["href"])
-        if attrs.get(LOADS.get(tag)):
-            self.loads.append(attrs[LOADS[tag]])
-        if tag == "link" and attrs.get("rel") in ("stylesheet", "icon", "preload", "shortcut icon"):
+        self.loads += [attrs[key] for key in LOADS.get(tag, ()) if attrs.get(key)]
+        if tag == "link" and attrs.get("rel") not in NAMES:
             self.loads.append(attrs["href"])
 
 

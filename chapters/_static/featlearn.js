@@ -1,4 +1,4 @@
-const BOXES = "mjx-container[display], article :is(figure, div.math, .fl-scroll, .pst-scrollable-table-container)";
+const BOXES = "mjx-container[display], article :is(figure, div.math, span.math, .fl-scroll, .pst-scrollable-table-container)";
 
 // What scrolls sideways can be reached with the keyboard; the theme does so for code alone.
 function reach() {

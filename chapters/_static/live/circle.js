@@ -46,6 +46,7 @@
     };
     /* Keys jump over a neighbour. */
     const nudge = (i) => (right, up) => {
+      if (!Number.isFinite(right)) return move(i, within(right, Math.PI), points[i].label);
       let angle = points[i].angle + right * STEP;
       while (right && !free(i, angle)) angle += Math.sign(right) * STEP;
       move(i, wrap(angle), points[i].label + 0.05 * up);

@@ -7,6 +7,7 @@
   const REACH = 15; // how far from its middle a point can be taken, in units of the drawing
   const KEYS = {
     ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1], PageDown: [-10, 0], PageUp: [10, 0],
+    Home: [-Infinity, 0], End: [Infinity, 0],
   };
 
   /* A new element at the end of `parent`; attributes that are undefined are left out. */
