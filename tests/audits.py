@@ -64,7 +64,7 @@ CUT = """() => [...document.querySelectorAll("span.math")].filter(box => {
       && formula.getBoundingClientRect().right > box.getBoundingClientRect().right + 2;
   }).map(box => `formula is cut off: ${box.textContent.slice(0, 80)}`)"""
 HIDDEN = """() => [...document.querySelectorAll("article :is(h1, h2, h3, p, figure)")]
-  .filter(text => text.closest("details") === null && !text.matches(".fl-live *") && text.textContent.trim()
+  .filter(text => text.closest("details, .toggle-hidden") === null && !text.matches(".fl-live *") && text.textContent.trim()
     && !text.checkVisibility({visibilityProperty: true, opacityProperty: true}))
   .map(text => `text is not shown: ${text.textContent.trim().slice(0, 80)}`)"""
 # A formula has the colour of its text.
@@ -87,11 +87,13 @@ COLOURS = ["color-contrast", "link-in-text-block"]
 STRUCTURE = {"rules": {"label-content-name-mismatch": {"enabled": True}} | {rule: {"enabled": False} for rule in COLOURS}}
 # Of all texts with the same chain of tags and classes and the same colours one is looked at.
 KINDS = """() => {
-  const kinds = new Map();
+  const kinds = new Map(), known = new Map([[null, ""]]);
   const kind = e => {
-    if (!e) return "";
-    const {color, backgroundColor} = getComputedStyle(e);
-    return `${kind(e.parentElement)}>${e.tagName}.${e.getAttribute("class")} ${color} ${backgroundColor}`;
+    if (!known.has(e)) {
+      const {color, backgroundColor} = getComputedStyle(e);
+      known.set(e, `${kind(e.parentElement)}>${e.tagName}.${e.getAttribute("class")} ${color} ${backgroundColor}`);
+    }
+    return known.get(e);
   };
   for (const element of document.querySelectorAll("body *"))
     if ([...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()) && element.checkVisibility())

@@ -50,7 +50,7 @@
     const text = (stop) => {
       if (stop === 0) return "before the step";
       if (stop === last) return "infinitely many samples";
-      return `n = ${samples[stop - 1]}, n/d² ≈ ${show(ratios[stop - 1], 2)}`;
+      return `n = ${samples[stop - 1]}, n/d² ≈ ${show(ratios[stop - 1])}`;
     };
     const slider = frame.slider("samples", { max: last, value: 0, text, change: draw });
     frame.legend([
