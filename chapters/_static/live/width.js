@@ -15,7 +15,7 @@
     });
     const right = new Panel(frame.panels, {
       x: [6.5, 5000], y: [1e-4, 2], log: "xy", names: ["width", "largest gap on the circle"],
-      ticks: [[[8], [64], [512], [4096, "4096"]], [[0.0001], [0.001], [0.01], [0.1], [1]]],
+      ticks: [[[8], [64], [512], [4096, "4096"]], [[1e-4, "10⁻⁴"], [1e-3, "10⁻³"], [0.01, "10⁻²"], [0.1, "10⁻¹"], [1]]],
       title: "The gap between network and linearisation against the width",
     });
     const quantile = (q, kind) => widths.map((m) => runs[`${kind}/${m}`].gap[q]);
