@@ -39,6 +39,13 @@ def needs_chromium():
         pytest.skip(str(error))
 
 
+@pytest.fixture(scope="module")
+def chromium(needs_chromium):
+    """Playwright's browser, one for each file of tests."""
+    with browser.launch() as running:
+        yield running
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say in one line how many tests need a browser that is not there."""
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]

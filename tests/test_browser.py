@@ -18,12 +18,6 @@ FOCUS = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def chromium(needs_chromium):
-    with browser.launch() as running:
-        yield running
-
-
 @pytest.fixture
 def site(chromium):
     page = chromium.new_page(viewport=DESKTOP)

@@ -265,13 +265,12 @@ STATE = "[document.documentElement.dataset.theme, document.querySelectorAll('det
 
 
 @pytest.fixture(scope="module")
-def screen(needs_chromium):
+def screen(chromium):
     """A dark page in the browser."""
-    with browser.launch() as chromium:
-        page = chromium.new_page(color_scheme="dark")
-        browser.Folder(page, SITE).open("chapters/appendix/hermite.html")
-        page.evaluate("MathJax.startup.promise.then(() => null)")
-        yield page
+    page = chromium.new_page(color_scheme="dark")
+    browser.Folder(page, SITE).open("chapters/appendix/hermite.html")
+    page.evaluate("MathJax.startup.promise.then(() => null)")
+    return page
 
 
 def test_paper_shows_proofs_and_nothing_of_the_screen(screen):

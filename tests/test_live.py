@@ -96,12 +96,6 @@ def test_other_pages_have_none():
 # In the browser
 
 
-@pytest.fixture(scope="module")
-def chromium(needs_chromium):
-    with browser.launch() as running:
-        yield running
-
-
 @pytest.fixture
 def page(chromium):
     page = chromium.new_page(viewport={"width": 1280, "height": 900})

@@ -12,11 +12,10 @@ PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"
 
 
 @pytest.fixture(scope="module")
-def site(needs_chromium):
+def site(chromium):
     if not PAGES:
         pytest.fail("the site is not built: run make book")
-    with browser.launch() as chromium:
-        yield browser.Folder(chromium.new_page(), SITE, BASE)
+    return browser.Folder(chromium.new_page(), SITE, BASE)
 
 
 @pytest.fixture(scope="module")
