@@ -25,12 +25,14 @@ def test_ratios_compare_times_of_one_round():
 def test_tables_show_every_contestant():
     text = bench.table([RESULT])
     assert "4.00x  [2.00, 5.00]" in text
-    html = bench.as_html({"results": [RESULT]}, "analytic")
+    stored = {"machine": "a laptop", "results": [RESULT]}
+    html = bench.as_html(stored, "analytic")
+    assert 'aria-label="Times, analytic, a laptop"' in html
     assert html.count("<tr>") == 2
     assert "<td>100</td><td>neural-tangents</td><td>400</td><td><b>4</b> [2, 5]</td>" in html
-    assert bench.as_html({"results": [RESULT]}, "empirical").count("<tr>") == 1
+    assert bench.as_html(stored, "empirical").count("<tr>") == 1
     alone = {**RESULT, "seconds": {"featlearn": [0.0123]}}
-    assert "<td>12.3</td><td></td>" in bench.as_html({"results": [alone]}, "analytic")
+    assert "<td>12.3</td><td></td>" in bench.as_html({**stored, "results": [alone]}, "analytic")
 
 
 def test_contestants_of_the_empirical_case_agree(monkeypatch):
