@@ -182,7 +182,7 @@ class LatentPolynomial:
 
     @property
     def latent_hessian(self) -> Tensor:
-        r"""$\mathbb{E}[\nabla^2g]$, (r, r): $\sqrt2\,g_{2e_i}$ on the diagonal and $g_{e_i+e_j}$ beside it."""
+        r"""$\mathbb{E}[\nabla^2g]$, (r, r), with $\sqrt2\,g_{2e_i}$ on the diagonal and $g_{e_i+e_j}$ beside it."""
         M = torch.zeros(self.r, self.r).to(self.U)
         for alpha, c in self.terms.items():
             if sum(alpha) == 2:
@@ -197,7 +197,7 @@ class LatentPolynomial:
 
     @property
     def kappa(self) -> float:
-        r"""$\kappa = \|H^\dagger\|/\sqrt r$, infinite where H has rank below r: then Assumption 2 fails."""
+        r"""$\kappa = \|H^\dagger\|/\sqrt r$, infinite where H has rank below r and Assumption 2 fails."""
         sizes = torch.linalg.eigvalsh(self.latent_hessian).abs()
         if sizes.min() <= 1e-9 * sizes.max():
             return math.inf
