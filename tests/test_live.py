@@ -33,12 +33,15 @@ def on_circle(angles):
 
 
 def test_the_points_are_those_of_the_chapters():
-    assert STORED["circle"] == json.loads(json.dumps(live.circle()))
-    assert STORED["flow"] == live.flow()
+    """To rounding: the last digit of a sine differs between processors."""
+    for key in ("angles", "labels"):
+        np.testing.assert_allclose(STORED["circle"][key], live.circle()[key], atol=1e-14)
+    assert STORED["circle"]["scales"] == json.loads(json.dumps(live.SCALES))
     trig, problem = (functions("01_kernels", np=np)[name] for name in ("trig", "problem"))
     problem.__globals__["trig"] = trig
     x, _, y = problem(stream("ker-flow/figure"))
-    assert STORED["flow"] == {"x": x.tolist(), "y": y.tolist()}
+    for points in (STORED["flow"], live.flow()):
+        np.testing.assert_allclose([points["x"], points["y"]], [x, y], atol=1e-14)
 
 
 @pytest.mark.parametrize(("kind", "width"), [("relu", 16), ("erf", 64), ("erf mean-field", 32)])
