@@ -95,12 +95,19 @@ def _series_dual(
 
     A kink of $\varphi$ or a step of $\varphi'$ at zero makes the series slow. It is $c$ = `jump` times ReLU's, or the step's, $\sigma$ =
     `sharp`, whose dual is known. So $c^2$ times the series of $\sigma$ is taken out, term by term, and $c^2$ times the closed form
-    put in. The sum ends where the rest is below rounding. A variance of zero becomes $10^{-20}$, so that $\rho$ exists. Raises where the coefficients
-    miss more than 1 % of the second moment of $\varphi - c\sigma$.
+    put in. The sum ends where the rest is below rounding. A variance of zero becomes $10^{-20}$, so that $\rho$ exists; without a kink $a_0$ is $\varphi(0)$
+    there, exactly, since the next layer would divide what rounding leaves by itself. Raises where the coefficients miss more than 1 % of the second
+    moment of $\varphi - c\sigma$.
     """
 
+    def positive(q: Tensor) -> Tensor:
+        return torch.where(q > 0, q, 1e-20)
+
     def expand(q: Tensor) -> tuple[Tensor, Tensor, int]:
+        zero, q = ~(q > 0), positive(q)
         a = hermite.coefficients(function, degree, q)
+        if not jump:
+            a = torch.cat([torch.where(zero, function(torch.zeros_like(q)), a[0])[None], a[1:]])
         b = jump * hermite.coefficients(sharp, degree, q) if jump else 0 * a
         with torch.no_grad():
             moment = hermite.coefficients(lambda z: (function(z) - jump * sharp(z)) ** 2, 0, q)[0]
@@ -117,15 +124,14 @@ def _series_dual(
     def dual(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
         dtype, same = q_xy.dtype, q_x is q_y
         q_x, q_xy, q_y = (q.double() for q in (q_x, q_xy, q_y))
-        q_x, q_y = (torch.where(q > 0, q, 1e-20) for q in (q_x, q_y))
-        rho = q_xy / (q_x.sqrt() * q_y.sqrt())
+        rho = q_xy / (positive(q_x).sqrt() * positive(q_y).sqrt())
         a_x, b_x, last_x = expand(q_x)
         a_y, b_y, last_y = (a_x, b_x, last_x) if same else expand(q_y)
         total = torch.zeros_like(rho)
         for k in range(min(degree, max(last_x, last_y)), -1, -1):
             term = a_x[k] * a_y[k] - b_x[k] * b_y[k] if jump else a_x[k] * a_y[k]
             total = total * rho + term
-        return (total + jump**2 * closed(q_x, q_xy, q_y) if jump else total).to(dtype)
+        return (total + jump**2 * closed(positive(q_x), q_xy, positive(q_y)) if jump else total).to(dtype)
 
     return dual
 
