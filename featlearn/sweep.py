@@ -1,0 +1,220 @@
+r"""Sweeps: one experiment over a grid of settings and seeds, on all cores or on a cluster, and resumable.
+
+``run(experiment, {"d": [10, 20], "n": [100, 200]}, seeds=5, name="demo", file="demo.jsonl")`` calls
+``experiment(rng, d=10, n=100)`` for every setting and every seed, each time with a stream of its own. joblib
+spreads the calls over the local cores, or over a Dask cluster where a client is given. Each result is written as it
+arrives. Called again after an interruption, `run` computes what is missing and nothing else.
+
+The numbers do not depend on the number of workers, nor on who does what: a cell's stream is named after its setting
+and its seed, and every cell runs on one thread, so that sums are taken in one order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed, parallel_config
+from threadpoolctl import threadpool_limits
+
+from featlearn import validate
+from featlearn.notebook import SCALE_VARIABLE, progress, scale
+from featlearn.seeding import SEED_VARIABLE, seed, stream
+
+Setting = dict[str, Any]
+Experiment = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The results of a sweep.
+
+    `settings` are the axes of the grid, `seeds` is the number of seeds, `computed` says how many cells this call
+    computed (the others came from the file), and `values` is an array of shape (axis 1, axis 2, …, seeds, …): the last axes
+    are those of one result.
+    """
+
+    settings: dict[str, list[Any]]
+    seeds: int
+    values: np.ndarray
+    computed: int
+
+
+def run(
+    experiment: Experiment,
+    settings: Mapping[str, Sequence[Any]],
+    seeds: int,
+    *,
+    name: str,
+    file: str | Path | None = None,
+    workers: int | None = None,
+    client: Any = None,
+    show_progress: bool = True,
+) -> Sweep:
+    """Call `experiment(rng, **setting)` for each setting of the grid and each seed.
+
+    Parameters
+    ----------
+    experiment
+        A function of a numpy generator and the settings that returns a number or an array of numbers, of one shape
+        for all cells. It must take all its randomness from the generator or from `featlearn.stream`.
+    settings
+        The axes of the grid by name, each a sequence of numbers or strings.
+    seeds
+        How many times each setting is run.
+    name
+        Begins the names of the streams; two sweeps with one name see the same random numbers.
+    file
+        Where results are kept, one line of JSON a cell, in the order in which they arrive. If it exists, its cells are not computed again; the
+        grid may have grown since. Without a file nothing is kept.
+    workers
+        Local processes, as many as there are cores unless given.
+    client
+        A `dask.distributed.Client`; the cells then run on its cluster, which gives the cells of a lost worker to others.
+    show_progress
+        Show a bar.
+    """
+    if not callable(experiment):
+        raise TypeError(f"experiment must be callable, got {type(experiment).__name__}")
+    axes, seeds = _axes(settings), validate.integer(seeds, "seeds")
+    name = validate.text(name, "name")
+    workers = -1 if workers is None else validate.integer(workers, "workers")
+    cells = [
+        (dict(zip(axes, values, strict=True)), s) for values in product(*axes.values()) for s in range(seeds)
+    ]
+    keys = [_key(setting, s) for setting, s in cells]
+    known = {} if file is None else _read(Path(file), _header(name, experiment))
+    missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in known}
+    environment = {SEED_VARIABLE: str(seed()), SCALE_VARIABLE: scale()}
+    with _one_thread(), _backend(client):
+        found = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)(
+            delayed(_compute)(experiment, name, key, cell, environment) for key, cell in missing.items()
+        )
+        for key, value in progress(found, name, total=len(missing), show=show_progress):
+            known[key] = value
+            if file is not None:
+                setting, s = missing[key]
+                _append(Path(file), {"setting": setting, "seed": s, "value": value})
+    shapes = {np.shape(known[key]) for key in keys}
+    if len(shapes) > 1:
+        raise ValueError(f"experiment must return results of one shape, got {sorted(shapes)}")
+    values = np.array([known[key] for key in keys], dtype=float)
+    shape = (*map(len, axes.values()), seeds, *shapes.pop())
+    return Sweep(axes, seeds, values.reshape(shape), len(missing))
+
+
+def _axes(settings: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """The axes with plain Python values, so that JSON keeps them."""
+    if not isinstance(settings, Mapping) or not settings:
+        raise TypeError(f"settings must be a mapping from names to sequences, got {settings!r}")
+    axes = {}
+    for axis, values in settings.items():
+        if isinstance(values, str) or not len(values):
+            raise ValueError(f"settings[{axis!r}] must be a sequence with at least one value, got {values!r}")
+        axes[axis] = [value.item() if isinstance(value, np.generic) else value for value in values]
+        for value in axes[axis]:
+            if not isinstance(value, (str, Real)):
+                raise TypeError(f"settings[{axis!r}] must hold numbers or strings, got {value!r}")
+        if len(set(axes[axis])) < len(axes[axis]):
+            raise ValueError(f"settings[{axis!r}] must hold each value once, got {axes[axis]}")
+    return axes
+
+
+def _key(setting: Setting, s: int) -> str:
+    """The name of a cell; 1 and 1.0 are one setting."""
+    plain = {
+        axis: int(value) if isinstance(value, float) and value.is_integer() else value
+        for axis, value in setting.items()
+    }
+    return f"{json.dumps(plain, sort_keys=True)}/{s}"
+
+
+def _compute(
+    experiment: Experiment, name: str, key: str, cell: tuple[Setting, int], environment: dict[str, str]
+) -> tuple[str, Any]:
+    """One cell, in the process of a worker."""
+    _pin()
+    os.environ.update(environment)
+    try:
+        value = experiment(stream(f"{name}/{key}"), **cell[0])
+    except Exception as error:
+        raise RuntimeError(f"the cell {cell[0]}, seed {cell[1]} failed: {error!r}") from error
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    return key, np.asarray(value, dtype=float).tolist()
+
+
+@cache
+def _pin() -> None:
+    """Keep this process to one thread."""
+    torch.set_num_threads(1)
+    threadpool_limits(limits=1)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """The same for the process that calls, as long as the sweep runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(limits=1):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _backend(client: Any) -> contextlib.AbstractContextManager[Any]:
+    if client is None:
+        return parallel_config(backend="loky")
+    return parallel_config(backend="dask", client=client)
+
+
+def _header(name: str, experiment: Experiment) -> dict[str, Any]:
+    """What the results in a file have in common: the sweep, `FEATLEARN_SEED`, the scale, the code of the experiment."""
+    try:
+        source = inspect.getsource(inspect.unwrap(experiment))
+    except (OSError, TypeError):
+        source = repr(type(experiment))
+    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+    return {"sweep": name, "experiment": digest, SEED_VARIABLE: seed(), SCALE_VARIABLE: scale()}
+
+
+def _read(path: Path, header: dict[str, Any]) -> dict[str, Any]:
+    """The finished cells in the file, which is begun if it is not there. A last line without its end is cut off."""
+    first, text = _line(header), path.read_bytes() if path.exists() else b""
+    if first.startswith(text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(first)
+        return {}
+    if not text.startswith(first):
+        raise ValueError(
+            f"file must hold results of this sweep, but {path} begins with {text.splitlines()[0][:300]!r} "
+            f"instead of {first!r}: name another file, or delete it"
+        )
+    *lines, rest = text.split(b"\n")
+    os.truncate(path, len(text) - len(rest))
+    records = map(json.loads, lines[1:])
+    return {_key(record["setting"], record["seed"]): record["value"] for record in records}
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record).encode() + b"\n"
+
+
+def _append(path: Path, record: dict[str, Any]) -> None:
+    with path.open("ab") as file:
+        file.write(_line(record))
+        file.flush()
+        os.fsync(file.fileno())
