@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +23,7 @@ from featlearn.notebook import progress
 from featlearn.seeding import stream
 
 Kernel = Callable[..., Tensor]
+BLOCK = {"cpu": 2048, "cuda": 16384}
 
 
 class KernelFunction(ABC):
@@ -68,18 +70,23 @@ def squared_distances(X: Any, Y: Any = None) -> Tensor:
     """
     same = Y is None or Y is X
     X = validate.as_tensor(X, "X", 2)
-    centre = X.mean(dim=0)
     Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
     if X.shape[1] != Y.shape[1]:
         raise ValueError(f"X and Y must have the same dimension, got {X.shape[1]} and {Y.shape[1]}")
-    X, Y = X - centre, Y - centre
-    x2, y2 = (X * X).sum(dim=1, keepdim=True), (Y * Y).sum(dim=1, keepdim=True)
-    left = torch.cat([X, x2, torch.ones_like(x2)], dim=1)
-    right = torch.cat([-2 * Y, torch.ones_like(y2), y2], dim=1)
+    left, right = _factors(X, Y)
     D2 = (left @ right.T).clamp_min_(0)
     if same:
         D2.diagonal().zero_()
     return D2
+
+
+def _factors(X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Two matrices with $d + 2$ columns; the products of their rows are $\|x_i - y_j\|^2$."""
+    centre = X.mean(dim=0)
+    X, Y = X - centre, Y - centre
+    x2, y2 = (X * X).sum(dim=1, keepdim=True), (Y * Y).sum(dim=1, keepdim=True)
+    left = torch.cat([X, x2, torch.ones_like(x2)], dim=1)
+    return left, torch.cat([-2 * Y, torch.ones_like(y2), y2], dim=1)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,11 @@ class Gaussian(KernelFunction):
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel."""
         scale = math.sqrt(2) * self.bandwidth
-        return squared_distances(X / scale, None if same else Y / scale).neg_().exp_()
+        left, right = _factors(X / scale, Y / scale)
+        K = (left @ right.neg().T).clamp_max_(0).exp_()
+        if same:
+            K.diagonal().fill_(1)
+        return K
 
 
 @dataclass(frozen=True)
@@ -156,7 +167,7 @@ class KernelOperator:
     ridge
         $\lambda \ge 0$.
     block
-        Rows of a block.
+        Rows of a block; 2048 on a CPU and 16384 on a GPU unless given.
     cache
         How many bytes of blocks may be kept between products; none by default.
 
@@ -168,13 +179,15 @@ class KernelOperator:
         Most entries of K ever held at once, kept blocks included.
     """
 
-    def __init__(self, kernel: Kernel, X: Any, ridge: float = 0.0, block: int = 2048, cache: int = 0) -> None:
+    def __init__(
+        self, kernel: Kernel, X: Any, ridge: float = 0.0, block: int | None = None, cache: int = 0
+    ) -> None:
         if not callable(kernel):
             raise TypeError(f"kernel must be callable, got {type(kernel).__name__}")
         self.kernel = kernel
         self.X = validate.as_tensor(X, "X", 2)
         self.ridge = validate.real(ridge, "ridge", at_least=0)
-        self.block = validate.integer(block, "block")
+        self.block = _block(block, self.X)
         self._room = validate.integer(cache, "cache", at_least=0)
         self._kept: dict[tuple[int, int], Tensor] = {}
         self.evaluations = 0
@@ -205,12 +218,13 @@ class KernelOperator:
         blocks = [slice(i, min(i + self.block, len(self))) for i in range(0, len(self), self.block)]
         low = v.to(self.X.dtype)
         out = self.ridge * v
-        for i, rows in enumerate(blocks):
-            for columns in blocks[i:]:
-                K = self._entries(rows, columns)
-                out[rows] += (K @ low[columns]).to(v.dtype)
-                if rows != columns:
-                    out[columns] += (low[rows] @ K).to(v.dtype)
+        with validate.memory(_advice(self.X, self.block)):
+            for i, rows in enumerate(blocks):
+                for columns in blocks[i:]:
+                    K = self._entries(rows, columns)
+                    out[rows] += (K @ low[columns]).to(v.dtype)
+                    if rows != columns:
+                        out[columns] += (low[rows] @ K).to(v.dtype)
         return out
 
     def largest_eigenvalue(self, iterations: int = 10) -> float:
@@ -222,6 +236,37 @@ class KernelOperator:
             size = torch.linalg.vector_norm(image)
             v = image / size
         return size.item()
+
+
+def _block(block: int | None, X: Tensor) -> int:
+    """The rows of a block of K: as given, or as suits the device of X."""
+    return (
+        BLOCK["cpu" if X.device.type == "cpu" else "cuda"]
+        if block is None
+        else validate.integer(block, "block")
+    )
+
+
+def _advice(X: Tensor, block: int) -> str:
+    """What to do where memory ran out."""
+    side = min(block, len(X))
+    return (
+        f"out of memory on {X.device} with block={block}: a block of K takes {side**2 * X.element_size() / 1e9:.3g} GB, "
+        "and a kernel needs a few more of its size; lower block (and cache, if blocks are kept)"
+    )
+
+
+def nystrom_preconditioner(
+    kernel: Kernel, X: Any, ridge: float, rank: int, rng: np.random.Generator, block: int | None = None
+) -> linalg.MatVec:
+    r"""`linalg.nystrom_preconditioner` from `rank` columns of $k(X, X)$ drawn by `rng`, computed `block` rows at a time."""
+    X, rng = validate.as_tensor(X, "X", 2), validate.generator(rng, "rng")
+    rank, block = min(validate.integer(rank, "rank"), len(X)), _block(block, X)
+    pivots = torch.as_tensor(rng.choice(len(X), rank, replace=False), device=X.device)
+    advice = f"the preconditioner keeps {len(X)} × {rank} numbers; lower rank={rank}"
+    with validate.memory(f"{_advice(X, block)}; {advice}"):
+        columns = torch.cat([kernel(rows, X[pivots]) for rows in X.split(block)])
+        return linalg.nystrom_preconditioner(columns, pivots, ridge)
 
 
 SOLVERS = ("cholesky", "spectral", "richardson", "cg", "nystrom")
@@ -244,7 +289,7 @@ class KernelRegression:
     rank
         Columns of the preconditioner.
     block
-        Rows of a block of K in products and predictions.
+        Rows of a block of K in products and predictions; 2048 on a CPU and 16384 on a GPU unless given.
     cache
         Bytes of blocks that an iterative solver may keep between products; none by default.
     dtype, device
@@ -274,7 +319,7 @@ class KernelRegression:
         tolerance: float = 1e-6,
         max_iterations: int = 1000,
         rank: int = 500,
-        block: int = 2048,
+        block: int | None = None,
         cache: int = 0,
         dtype: torch.dtype | None = None,
         device: str | torch.device | None = None,
@@ -287,7 +332,8 @@ class KernelRegression:
         self.ridge = validate.real(ridge, "ridge", at_least=0)
         self.solver = validate.one_of(solver, "solver", SOLVERS)
         self.tolerance, self.max_iterations = tolerance, max_iterations
-        self.rank, self.block = validate.integer(rank, "rank"), validate.integer(block, "block")
+        self.rank = validate.integer(rank, "rank")
+        self.block = None if block is None else validate.integer(block, "block")
         self.cache = validate.integer(cache, "cache", at_least=0)
         self.dtype = validate.one_of(dtype, "dtype", (None, torch.float32, torch.float64))
         self.device = device
@@ -297,55 +343,54 @@ class KernelRegression:
     def fit(self, X: Any, y: Any) -> KernelRegression:
         """Solve for the coefficients of the (n, d) points X and their (n,) labels y."""
         X = validate.as_tensor(X, "X", 2)
-        self.X_ = X.to(device=self.device or X.device, dtype=self.dtype or X.dtype)
-        y = validate.as_tensor(y, "y", 1).to(self.X_.device)
+        X = X.to(device=self.device or X.device, dtype=self.dtype or X.dtype)
+        y = validate.as_tensor(y, "y", 1).to(X.device)
         validate.same_length(X, "X", y, "y")
         if self.solver in ("cholesky", "spectral"):
-            self.alpha_ = self._direct(y.to(self.X_.dtype))
+            self.alpha_ = self._direct(X, y.to(X.dtype))
         else:
-            self.alpha_ = self._iterate(y.to(torch.float64))
+            solution, residual = self._iterate(X, y.to(torch.float64))
+            self.solution_, self.residual_, self.alpha_ = solution, residual, solution.alpha
+        self.X_ = X
         return self
 
-    def _direct(self, y: Tensor) -> Tensor:
-        K = self.kernel(self.X_)
-        if self.solver == "cholesky":
-            return linalg.cholesky_solve(K, y, self.ridge)
-        path = linalg.SpectralPath(K, y)
-        return path.ridge(self.ridge) if self.ridge else path.minimum_norm()
+    def _direct(self, X: Tensor, y: Tensor) -> Tensor:
+        advice = (
+            f"out of memory on {X.device}: solver={self.solver!r} stores K, {len(X) ** 2 * X.element_size() / 1e9:.3g} GB, "
+            f'several times; take solver="nystrom" or "cg", which hold one block of it at a time, and lower block={_block(self.block, X)} if that is too large'
+        )
+        with validate.memory(advice):
+            K = self.kernel(X)
+            if self.solver == "cholesky":
+                return linalg.cholesky_solve(K, y, self.ridge)
+            path = linalg.SpectralPath(K, y)
+            return path.ridge(self.ridge) if self.ridge else path.minimum_norm()
 
-    def _iterate(self, y: Tensor) -> Tensor:
-        A = KernelOperator(self.kernel, self.X_, self.ridge, self.block, self.cache)
+    def _iterate(self, X: Tensor, y: Tensor) -> tuple[linalg.Solution, float]:
+        A = KernelOperator(self.kernel, X, self.ridge, self.block, self.cache)
         options = {
             "tolerance": self.tolerance,
             "max_iterations": self.max_iterations,
             "show_progress": self.show_progress,
         }
         if self.solver == "richardson":
-            self.solution_ = linalg.richardson(A, y, 1 / (1.05 * A.largest_eigenvalue()), **options)
+            solution = linalg.richardson(A, y, 1 / (1.05 * A.largest_eigenvalue()), **options)
         else:
-            P = self._preconditioner() if self.solver == "nystrom" else None
-            self.solution_ = linalg.conjugate_gradients(A, y, preconditioner=P, **options)
-        if not self.solution_.converged:
+            P = self._preconditioner(X) if self.solver == "nystrom" else None
+            solution = linalg.conjugate_gradients(A, y, preconditioner=P, **options)
+        if not solution.converged:
             warnings.warn(
-                f"{self.solver} stopped at residual {self.solution_.residuals[-1]:.1e} after "
-                f"{self.solution_.iterations} iterations, tolerance {self.tolerance:g}",
+                f"{self.solver} stopped at residual {solution.residuals[-1]:.1e} after "
+                f"{solution.iterations} iterations, tolerance {self.tolerance:g}",
                 stacklevel=3,
             )
-        exact = KernelOperator(self.kernel, self.X_.to(torch.float64), self.ridge, self.block)
-        error = y - exact(self.solution_.alpha)
-        self.residual_ = (torch.linalg.vector_norm(error) / torch.linalg.vector_norm(y)).item()
-        return self.solution_.alpha
+        exact = KernelOperator(self.kernel, X.to(torch.float64), self.ridge, self.block)
+        error = y - exact(solution.alpha)
+        return solution, (torch.linalg.vector_norm(error) / torch.linalg.vector_norm(y)).item()
 
-    def _preconditioner(self) -> linalg.MatVec:
+    def _preconditioner(self, X: Tensor) -> linalg.MatVec:
         rng = stream("kernels/nystrom") if self.random_state is None else self.random_state
-        n, rank = len(self.X_), min(self.rank, len(self.X_))
-        pivots = torch.as_tensor(rng.choice(n, rank, replace=False), device=self.X_.device)
-        landmarks = self.X_[pivots]
-        return linalg.nystrom_preconditioner(self._rows(self.X_, landmarks), pivots, self.ridge)
-
-    def _rows(self, X: Tensor, Y: Tensor) -> Tensor:
-        """k(X, Y), computed `block` rows at a time."""
-        return torch.cat([self.kernel(rows, Y) for rows in X.split(self.block)])
+        return nystrom_preconditioner(self.kernel, X, self.ridge, self.rank, rng, self.block)
 
     def predict(self, X: Any) -> Tensor:
         r"""$f(x) = K_x\alpha$ for the (m, d) points X: n kernel evaluations each, block by block."""
@@ -353,5 +398,12 @@ class KernelRegression:
             raise ValueError("call fit before predict")
         X = validate.as_tensor(X, "X", 2).to(self.X_)
         alpha = self.alpha_.to(self.X_.dtype)
-        blocks = progress(X.split(self.block), "predicting", show=self.show_progress)
-        return torch.cat([self.kernel(rows, self.X_) @ alpha for rows in blocks])
+        block = _block(self.block, self.X_)
+        parts = list(zip(self.X_.split(block), alpha.split(block), strict=True))
+
+        def values(rows: Tensor) -> Tensor:
+            return sum(self.kernel(rows, columns) @ weights for columns, weights in parts)
+
+        blocks = progress(X.split(block), "predicting", show=self.show_progress)
+        with validate.memory(_advice(self.X_, block)):
+            return torch.cat([values(rows) for rows in blocks])

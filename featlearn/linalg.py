@@ -18,6 +18,7 @@ from featlearn import validate
 from featlearn.notebook import progress
 
 MatVec = Callable[[Tensor], Tensor]
+Callback = Callable[[Tensor], "bool | None"]
 
 
 def _system(K: Any, y: Any) -> tuple[Tensor, Tensor]:
@@ -169,7 +170,7 @@ class Solution:
     r"""What an iterative solver returns.
 
     `alpha` (n,), the relative residuals $\|y - A\alpha\|/\|y\|$ it saw after each iteration (the first
-    is 1, before any), and whether the last one reached the tolerance.
+    is 1, before any), and whether the last one reached the tolerance or the callback asked to stop.
     """
 
     alpha: Tensor
@@ -192,6 +193,10 @@ def _start(y: Any, tolerance: float, max_iterations: int) -> tuple[Tensor, float
     return y, size
 
 
+def _asked(callback: Callback | None, alpha: Tensor) -> bool:
+    return callback is not None and callback(alpha) is True
+
+
 def richardson(
     A: MatVec,
     y: Any,
@@ -199,12 +204,14 @@ def richardson(
     *,
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
+    callback: Callback | None = None,
     show_progress: bool = False,
 ) -> Solution:
     r"""$\alpha^{(t)} = \alpha^{(t-1)} - \eta\,(A\alpha^{(t-1)} - y)$ from $\alpha^{(0)} = 0$.
 
     Also called Landweber iteration; it is gradient descent on the feature weights. Converges for
-    $0 < \eta < 2/\lambda_{\max}(A)$, each eigen-direction like $(1 - \eta\lambda_i)^t$.
+    $0 < \eta < 2/\lambda_{\max}(A)$, each eigen-direction like $(1 - \eta\lambda_i)^t$. `callback` sees
+    $\alpha^{(t)}$ after each iteration; the iteration stops when it returns True.
     """
     y, size = _start(y, tolerance, max_iterations)
     step = validate.real(step, "step", above=0)
@@ -216,9 +223,10 @@ def richardson(
         solution.residuals.append(torch.linalg.vector_norm(residual).item() / size)
         if not math.isfinite(solution.residuals[-1]) or solution.residuals[-1] > 1e8:
             raise ValueError(f"Richardson diverges with step={step:g}: it must be below 2 / lambda_max(A)")
-        if solution.residuals[-1] <= tolerance:
+        solution.converged = solution.residuals[-1] <= tolerance or _asked(callback, alpha)
+        if solution.converged:
             break
-    solution.alpha, solution.converged = alpha, solution.residuals[-1] <= tolerance
+    solution.alpha = alpha
     return solution
 
 
@@ -229,6 +237,7 @@ def conjugate_gradients(
     preconditioner: MatVec | None = None,
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
+    callback: Callback | None = None,
     show_progress: bool = False,
 ) -> Solution:
     r"""Conjugate gradients for $A\alpha = y$ with $A$ symmetric positive definite.
@@ -236,6 +245,7 @@ def conjugate_gradients(
     Without a preconditioner the error in the $A$-norm after $k$ iterations is at most
     $2\bigl(\tfrac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\bigr)^k$ times the first; a preconditioner
     $v \mapsto P^{-1} v$ puts the condition number of $P^{-1/2} A P^{-1/2}$ in the place of $\kappa$.
+    `callback` as in `richardson`.
     """
     y, size = _start(y, tolerance, max_iterations)
     precondition = (lambda v: v) if preconditioner is None else preconditioner
@@ -252,12 +262,13 @@ def conjugate_gradients(
         alpha = alpha + gamma * direction
         residual = residual - gamma * image
         solution.residuals.append(torch.linalg.vector_norm(residual).item() / size)
-        if solution.residuals[-1] <= tolerance:
+        solution.converged = solution.residuals[-1] <= tolerance or _asked(callback, alpha)
+        if solution.converged:
             break
         z = precondition(residual)
         rho, old = residual @ z, rho
         direction = z + (rho / old) * direction
-    solution.alpha, solution.converged = alpha, solution.residuals[-1] <= tolerance
+    solution.alpha = alpha
     return solution
 
 

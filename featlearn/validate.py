@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -92,6 +93,18 @@ def integer(value: Any, name: str, *, at_least: int = 1) -> int:
     if value < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
     return int(value)
+
+
+@contextlib.contextmanager
+def memory(advice: str) -> Iterator[None]:
+    """Raise a `MemoryError` with this advice where torch, numpy or a library below them runs out of memory."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        short = isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError))
+        if short or "alloc" in str(error).lower():
+            raise MemoryError(advice) from error
+        raise
 
 
 def one_of(value: Any, name: str, choices: Collection[Any]) -> Any:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
-import platform
 import re
 import statistics
 import subprocess
@@ -30,12 +28,12 @@ import torch
 from torch.func import functional_call, jacrev, vmap
 
 from featlearn import seeding
+from featlearn.book import stored
 from featlearn.networks import Network
 from featlearn.ntk import NTK, empirical_ntk
 
 PEER = ("neural-tangents==0.6.5", "jax==0.4.23", "jaxlib==0.4.23", "numpy<2", "scipy<1.13", "tf2jax==0.3.6")
 PEER += ("tensorflow==2.15.*",)
-DATA = Path(__file__).parents[1] / "data"
 DIMENSION, WIDTH, POINTS = 100, 1024, 256
 Run = Callable[[], Any]
 
@@ -252,10 +250,10 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def as_html(stored: dict[str, Any], kind: str) -> str:
+def as_html(result: dict[str, Any], kind: str) -> str:
     """The results of one kind, "analytic" or "empirical", as a table: medians, ratios and their range."""
     rows = []
-    for r in (r for r in stored["results"] if r["kind"] == kind):
+    for r in (r for r in result["results"] if r["kind"] == kind):
         ours, *others = r["seconds"]
         network = f"{r['activation']}{', biases' if r['sigma_b'] else ''}"
         case = (network, r["hidden"], f"{r['n']:,}", r["dtype"], milliseconds(r["seconds"][ours]))
@@ -272,7 +270,7 @@ def as_html(stored: dict[str, Any], kind: str) -> str:
     names = ("network", "hidden", "n", "dtype", "ours (ms)", "against", "(ms)", "over ours")
     head = "".join(f"<th>{name}</th>" for name in names)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    name = f"Times, {kind}, {stored['machine']}"
+    name = f"Times, {kind}, {result['machine']}"
     return (
         f'<div class="fl-scroll" tabindex="0" role="region" aria-label="{name}"><table class="fl-scoreboard fl-speed">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
@@ -285,17 +283,6 @@ def milliseconds(seconds: list[float]) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def machine(device: str) -> str:
-    """The machine in a few words."""
-    if device == "cuda":
-        return torch.cuda.get_device_name()
-    model = ""
-    if Path("/proc/cpuinfo").exists():
-        shown = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout.splitlines()
-        model = next((line.split(":")[1].strip() for line in shown if line.startswith("Model name")), "")
-    return f"{os.cpu_count()} cores, {platform.machine()} {model}".strip()
-
-
 def main() -> None:
     """Time all cases and store them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -305,9 +292,6 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, help="file to write")
     options = parser.parse_args()
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-    )
     with tempfile.TemporaryDirectory() as folder:
         peers = {}
         if options.device == "cpu":
@@ -325,19 +309,16 @@ def main() -> None:
     if options.device == "cpu":
         versions["scikit-learn"] = version("scikit-learn")
         versions |= dict(package.split("==") for package in PEER[:2])
-    stored = {
-        "command": f"python -m featlearn.book.bench --device {options.device}",
-        "commit": commit.stdout.strip(),
+    result = {
+        **stored.origin(f"python -m featlearn.book.bench --device {options.device}", options.device),
         "date": datetime.date.today().isoformat(),
-        "machine": machine(options.device),
         "versions": versions,
         "results": results,
     }
     if Path("/proc/self/status").exists() and options.device == "cpu":
-        stored["memory"] = {name: peak_memory(name) for name in empirical_runs("cpu")}
-    target = options.out or DATA / ("speed.json" if options.device == "cpu" else "speed_cuda.json")
-    target.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    print(f"wrote {target.name}")
+        result["memory"] = {name: peak_memory(name) for name in empirical_runs("cpu")}
+    name = "speed.json" if options.device == "cpu" else "speed_cuda.json"
+    stored.write(options.out or stored.DATA / name, result, indent=1)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,8 @@ spell of the machine touches all of them; ratios compare times of one round.
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +15,11 @@ import torch
 from sklearn.kernel_ridge import KernelRidge
 
 from featlearn import seeding
+from featlearn.book import stored
 from featlearn.kernels import Gaussian, KernelOperator, KernelRegression
 from featlearn.notebook import progress
 
-TARGET = Path(__file__).parents[1] / "data" / "solvers.json"
+TARGET = stored.DATA / "solvers.json"
 DIMENSION, BANDWIDTH, RIDGE, TOLERANCE = 10, 3.0, 0.05, 1e-3
 ROUNDS = {1250: 5, 2500: 5, 5000: 5, 10000: 5, 16000: 3}
 
@@ -70,18 +66,12 @@ def measure() -> dict[str, Any]:
         for _ in range(rounds):
             for name, run in runs.items():
                 seconds[name].setdefault(n, []).append(round(seconds_of(run), 4))
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
     return {
-        "command": "python -m featlearn.book.bench_solvers",
-        "commit": commit.stdout.strip(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__.split('+')[0]}",
+        **stored.origin("python -m featlearn.book.bench_solvers"),
         "problem": f"Gaussian kernel, d = {DIMENSION}, ridge {RIDGE}, residual {TOLERANCE:g}, float32 products",
         "seconds": seconds,
     }
 
 
 if __name__ == "__main__":
-    TARGET.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
-    print(f"wrote {TARGET.name}")
+    stored.write(TARGET, measure(), indent=1)

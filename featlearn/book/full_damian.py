@@ -5,9 +5,6 @@ Run ``make full`` (a few minutes on a GPU, hours without).
 
 from __future__ import annotations
 
-import json
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -17,9 +14,10 @@ from typing import Any
 import torch
 
 from featlearn import damian, seeding
+from featlearn.book import stored
 from featlearn.ntk import NTK
 
-TARGET = Path(__file__).parents[1] / "data" / "damian.json"
+TARGET = stored.DATA / "damian.json"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 KERNEL_LIMIT = 2**14
 SEEDS = range(20)
@@ -109,22 +107,12 @@ def rounded(values: Any) -> Any:
 
 def main() -> None:
     """Measure everything, then write the file (its path is the only argument)."""
-    here = Path(__file__).parent
-    describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    machine = torch.cuda.get_device_name() if DEVICE == "cuda" else platform.machine()
-    result: dict[str, Any] = {
-        "command": "make full",
-        "commit": subprocess.run(describe, cwd=here, capture_output=True, text=True).stdout.strip(),
-        "machine": f"{machine}, torch {torch.__version__}",
-        "seed": seeding.seed(),
-        "seeds": len(SEEDS),
-    }
+    result = {**stored.origin("make full", DEVICE), "seeds": len(SEEDS)}
     for experiment in (alignment, sample_complexity, transfer, transformed):
         start = time.perf_counter()
         result[experiment.__name__] = rounded(experiment())
         print(f"{experiment.__name__}: {time.perf_counter() - start:.0f} s", flush=True)
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
-    target.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    stored.write(Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET, result)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,7 @@ on the site ``chapters/_static/live/NAME.js`` takes its place.
 from __future__ import annotations
 
 import json
-import platform
 import re
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +17,10 @@ from torch import Tensor
 from torch.func import vmap
 
 from featlearn import damian, data, networks, wide
+from featlearn.book import stored
 from featlearn.seeding import stream
 
-TARGET = Path(__file__).parents[1] / "data" / "live.json"
+TARGET = stored.DATA / "live.json"
 SHARED = ("numbers.js", "figure.js")
 SCALES = {"erf": (1.5, 0.3), "relu": (2**0.5, 0.3)}
 ANGLES = 0.3 + np.arange(6) * np.pi / 3
@@ -150,9 +148,9 @@ def scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     app.add_css_file("live/live.css")
     for file in (*SHARED, *(f"{name}.js" for name in names)):
         app.add_js_file(f"live/{file}", loading_method="defer")
-    stored = data.load("live")
+    figures = data.load("live")
     for name in names:
-        text = json.dumps(stored[name], separators=(",", ":")).replace("</", "<\\/")
+        text = json.dumps(figures[name], separators=(",", ":")).replace("</", "<\\/")
         context["body"] += f'\n<script type="application/json" id="live-{name}">{text}</script>'
 
 
@@ -164,15 +162,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def main() -> None:
     """Compute the data of all live figures and write them."""
-    describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    commit = subprocess.run(describe, cwd=TARGET.parent, capture_output=True, text=True).stdout.strip()
-    result = {
-        "command": "make live",
-        "commit": commit,
-        "machine": f"{platform.machine()}, torch {torch.__version__}",
-        **{figure.__name__: figure() for figure in (circle, flow, width, neurons)},
-    }
-    TARGET.write_text(json.dumps(result, separators=(",", ":")) + "\n", encoding="utf-8")
+    figures = {figure.__name__: figure() for figure in (circle, flow, width, neurons)}
+    stored.write(TARGET, {**stored.origin("make live"), **figures})
 
 
 if __name__ == "__main__":

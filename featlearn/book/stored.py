@@ -1,0 +1,48 @@
+"""Results of runs too long for a notebook: where they come from, and how they are written to `featlearn/data`."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from featlearn import seeding
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def machine(device: str = "cpu") -> str:
+    """The machine in a few words."""
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    model = ""
+    if Path("/proc/cpuinfo").exists():
+        shown = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout.splitlines()
+        model = next((line.split(":")[1].strip() for line in shown if line.startswith("Model name")), "")
+    return f"{os.cpu_count()} cores, {platform.machine()} {model}".strip()
+
+
+def origin(command: str, device: str = "cpu") -> dict[str, Any]:
+    """The command, the commit (``-dirty`` if the files differed from it), the machine and `FEATLEARN_SEED` of a run."""
+    describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(describe, cwd=DATA, capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "command": command,
+        "commit": commit,
+        "machine": f"{machine(device)}, torch {torch.__version__.split('+')[0]}",
+        "seed": seeding.seed(),
+    }
+
+
+def write(path: Path, result: dict[str, Any], indent: int | None = None) -> None:
+    """Write `result` as JSON, whole or not at all."""
+    part = path.with_suffix(".part")
+    separators = (",", ":") if indent is None else None
+    part.write_text(json.dumps(result, indent=indent, separators=separators) + "\n", encoding="utf-8")
+    os.replace(part, path)
+    print(f"wrote {path.name}")
