@@ -152,12 +152,13 @@ def execute(
     folder: Path,
     *,
     seed: int | None = None,
+    scale: str = "quick",
     allow_errors: bool = False,
     after_cell: Callable[[], None] | None = None,
 ) -> NotebookNode:
-    """Run all cells in a fresh kernel, with `folder` as working directory, seed 0 or `seed`, quick scale."""
+    """Run all cells in a fresh kernel, with `folder` as working directory, seed 0 or `seed`, at this scale."""
     environment = {**os.environ, "FEATLEARN_PROGRESS": "off", "FEATLEARN_SEED": str(seed or 0)}
-    environment["FEATLEARN_SCALE"] = "quick"
+    environment["FEATLEARN_SCALE"] = scale
 
     def done(**_: object) -> None:
         if after_cell is not None:

@@ -1,0 +1,82 @@
+"""A chapter at full scale: ``python -m featlearn.book.full 04_ntk`` runs it with ``FEATLEARN_SCALE=full``, on a GPU if there is one.
+
+All its claims, settled anew, and the arrays named in `KEPT` are written to ``featlearn/data/full_04_ntk.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+import torch
+
+from featlearn import claims
+from featlearn.book import notebooks, stored
+
+KEPT = {
+    "04_ntk": ("widths", "errors", "wide_enough", "final", "many", "curves"),
+    "06_damian": ("ALIGN_DIMS", "RATIOS", "aligned", "SIZES", "curves"),
+    "07_shi": ("ns", "turned", "marks", "structured"),
+}
+
+
+def plain(value: Any) -> Any:
+    """Tensors, arrays and what holds them as lists of numbers with three digits."""
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return [plain(part) for part in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return float(f"{value:.3g}") if isinstance(value, float) else value
+
+
+def keep(names: dict[str, Any], wanted: tuple[str, ...], path: str) -> None:
+    """Write these variables of a notebook to `path`; called by a cell put at its end."""
+    Path(path).write_text(json.dumps({name: plain(names[name]) for name in wanted}), encoding="utf-8")
+
+
+def run(chapter: str, scale: str = "full") -> dict[str, Any]:
+    """Claims, kept arrays, errors and seconds of one chapter."""
+    path = notebooks.CHAPTERS / f"{chapter}.ipynb"
+    notebook = notebooks.load(path)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder) / "kept.json"
+        call = f"full.keep(globals(), {KEPT[chapter]!r}, {str(kept)!r})"
+        notebook.cells.append(nbformat.v4.new_code_cell(f"from featlearn.book import full\n\n{call}"))
+        start = time.perf_counter()
+        notebooks.execute(notebook, path.parent, scale=scale, allow_errors=True)
+        arrays = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    raised = [o for cell in notebooks.code(notebook) for o in cell.outputs if o.output_type == "error"]
+    return {
+        "seconds": round(time.perf_counter() - start),
+        "claims": [asdict(claim) for claim in claims.read(notebook)],
+        "errors": [f"{o.ename}: {o.evalue}" for o in raised],
+        **arrays,
+    }
+
+
+def main() -> None:
+    """Run one chapter and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("chapter", choices=KEPT)
+    parser.add_argument("--out", type=Path, help="file to write")
+    options = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    origin = stored.origin(f"python -m featlearn.book.full {options.chapter}", device)
+    result = {**origin, **run(options.chapter)}
+    stored.write(options.out or stored.DATA / f"full_{options.chapter}.json", result)
+    for error in result["errors"]:
+        print(error)
+
+
+if __name__ == "__main__":
+    main()
