@@ -38,26 +38,35 @@ class RandomFeatures:
         return Phi @ (Phi if Y is None else self._features(Y, "Y").to(Phi)).T / len(self.W)
 
 
-def _normal(p: int, d: int, rng: np.random.Generator) -> Tensor:
+def _normal(p: int, d: int, rng: np.random.Generator, device: str | torch.device) -> Tensor:
     shape = (validate.integer(p, "p"), validate.integer(d, "d"))
-    return torch.as_tensor(validate.generator(rng, "rng").standard_normal(shape))
+    return torch.as_tensor(validate.generator(rng, "rng").standard_normal(shape), device=device)
 
 
-def fourier_features(p: int, d: int, rng: np.random.Generator, bandwidth: float = 1.0) -> RandomFeatures:
+def fourier_features(
+    p: int,
+    d: int,
+    rng: np.random.Generator,
+    bandwidth: float = 1.0,
+    *,
+    device: str | torch.device = "cpu",
+) -> RandomFeatures:
     r"""p features $\sqrt2\cos(w\cdot x + b)$, $w \sim N(0, I/\sigma^2)$, $b$ uniform on $[0, 2\pi]$ (Rahimi and Recht 2007).
 
     Their kernel converges to $\exp(-\|x - x'\|^2/(2\sigma^2))$, which is `kernels.Gaussian(bandwidth)`.
     """
     bandwidth = validate.real(bandwidth, "bandwidth", above=0)
-    W = _normal(p, d, rng) / bandwidth
-    b = torch.as_tensor(rng.uniform(0, 2 * math.pi, p))
+    W = _normal(p, d, rng, device) / bandwidth
+    b = torch.as_tensor(rng.uniform(0, 2 * math.pi, p), device=device)
     return RandomFeatures(W, b, lambda z: math.sqrt(2) * torch.cos(z))
 
 
-def relu_features(p: int, d: int, rng: np.random.Generator) -> RandomFeatures:
+def relu_features(
+    p: int, d: int, rng: np.random.Generator, *, device: str | torch.device = "cpu"
+) -> RandomFeatures:
     r"""p features $\sqrt2\max(w\cdot x, 0)$, $w \sim N(0, I)$. Their kernel converges to that of `ArcCosine`."""
-    W = _normal(p, d, rng)
-    return RandomFeatures(W, torch.zeros(p, dtype=W.dtype), lambda z: math.sqrt(2) * torch.relu(z))
+    W = _normal(p, d, rng, device)
+    return RandomFeatures(W, torch.zeros_like(W[:, 0]), lambda z: math.sqrt(2) * torch.relu(z))
 
 
 @dataclass(frozen=True)

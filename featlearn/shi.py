@@ -171,7 +171,7 @@ class Patterns:
     @property
     def effective(self) -> Tensor:
         r"""(d,) the effective feature $\sum_{j\in A}M_j$, scaled to length one."""
-        indicator = torch.zeros(self.D, dtype=torch.float64)
+        indicator = torch.zeros(self.D, dtype=torch.float64, device=None if self.M is None else self.M.device)
         indicator[list(self.A)] = self.k**-0.5
         return indicator if self.M is None else self.M.to(indicator) @ indicator
 
@@ -518,7 +518,9 @@ def cosines(W: Any, v: Any) -> Tensor:
     return (W / lengths) @ (v / length if v.ndim == 1 else (v / length).T)
 
 
-def good_network(model: Patterns) -> Net:
+def good_network(
+    model: Patterns, *, dtype: torch.dtype = torch.float64, device: str | torch.device = "cpu"
+) -> Net:
     r"""Lemma 4: 3(k+1) neurons, all with $w = \tilde\sigma\sum_{j\in A}M_j/(4k)$, whose output is exactly the label of every count.
 
     $\langle w,x\rangle = (c-k\mu)/(4k)$ at the count c. Three neurons make a hat of width $\delta = 1/(16k)$ around each count, of height $y_c$.
@@ -529,7 +531,7 @@ def good_network(model: Patterns) -> Net:
     b = (-centres[:, None] + delta * torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)).ravel()
     a = (model.labels[:, None] * torch.tensor([1.0, -2.0, 1.0], dtype=torch.float64) / delta).ravel()
     w = model.effective * (math.sqrt(k) * model.sigma / (4 * k))
-    return Net(w.expand(len(b), -1).clone(), b, a)
+    return Net(w.to(device, dtype).expand(len(b), -1).clone(), b, a)
 
 
 @dataclass(frozen=True, eq=False)
@@ -542,7 +544,7 @@ class Components:
 
 def _along(model: Patterns, W: Any) -> Tensor:
     """q = MᵀW, the components of the weights along the dictionary, (units, D) in float64."""
-    W = validate.as_tensor(W, "W", 2).to(model.counts)
+    W = validate.as_tensor(W, "W", 2).to(torch.float64)
     if W.shape[1] != model.d:
         raise ValueError(f"W must have {model.d} columns, got {W.shape[1]}")
     return W if model.M is None else W @ model.M.to(W)
@@ -571,14 +573,15 @@ def components(model: Patterns, W: Any, b: Any, noise: float) -> Components:
     validate.same_length(Q, "W", b, "b")
     reach = (Q.abs().sum(1) / model.sigma + b.abs()).max().item() + 1 + 9 * noise
     h = 2 * math.pi / reach
-    t = h * (torch.arange(math.ceil(9 / (noise * h)), dtype=Q.dtype) + 0.5)
+    t = h * (torch.arange(math.ceil(9 / (noise * h)), dtype=Q.dtype, device=Q.device) + 0.5)
     size = len(t) * max(model.D, 2**model.k)
     if size > 2**26:
         raise ValueError(
             f"noise = {noise:g} and k = {model.k} ask for {len(t)} nodes and {2**model.k} relevant patterns: too many"
         )
     T, beta = torch.empty_like(Q), torch.empty_like(b)
-    for rows in torch.arange(len(b)).split(max(1, 2**21 // size)):
+    side = max(1, 2**21 // size)
+    for rows in (slice(start, start + side) for start in range(0, len(b), side)):
         T[rows], beta[rows] = _characteristic(model, Q[rows], b[rows], noise, t, h)
     return Components(T, beta)
 
@@ -588,7 +591,7 @@ def _characteristic(
 ) -> tuple[Tensor, Tensor]:
     """`components` for one block of neurons, by the midpoint rule with the nodes t, spaced by h."""
     inside, outside = list(model.A), model.outside
-    phi, probability, y = _relevant_table(model)
+    phi, probability, y = _relevant_table(model, Q.device)
     wave = torch.exp(1j * (phi @ Q[:, inside].T + b)[:, :, None] * t)
     signed = (probability * y).to(wave.dtype)
     relevant = torch.einsum("pj,put->ujt", signed[:, None] * phi, wave)
@@ -608,12 +611,13 @@ def _characteristic(
     return T, (torch.exp(1j * b[:, None] * t) * background * kernel).real.sum(-1)
 
 
-def _relevant_table(model: Patterns) -> tuple[Tensor, Tensor, Tensor]:
+def _relevant_table(model: Patterns, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """All 2^k relevant patterns: centred indicators (2^k, k), probabilities and labels (2^k,)."""
     bits = torch.tensor(list(product((0.0, 1.0), repeat=model.k)), dtype=torch.float64)
     count = bits.sum(1).long()
     size = torch.tensor([math.comb(model.k, c) for c in range(model.k + 1)], dtype=torch.float64)
-    return (bits - model.presence) / model.sigma, (model.counts / size)[count], model.labels[count]
+    parts = (bits - model.presence) / model.sigma, (model.counts / size)[count], model.labels[count]
+    return tuple(part.to(device) for part in parts)
 
 
 def step_bounds(model: Patterns, W: Any, noise: float) -> tuple[Tensor, Tensor]:
@@ -626,7 +630,7 @@ def step_bounds(model: Patterns, W: Any, noise: float) -> tuple[Tensor, Tensor]:
     """
     noise, Q = validate.real(noise, "noise", above=0), _along(model, W)
     Lambda, Lambda_2 = 1 / (math.sqrt(2 * math.pi) * noise), 2 / (math.sqrt(2 * math.pi * math.e) * noise**2)
-    phi, probability, _ = _relevant_table(model)
+    phi, probability, _ = _relevant_table(model, Q.device)
     reach = (Q[:, list(model.A)] @ phi.T).abs()
     relevant = Lambda * reach @ (probability[:, None] * phi.abs())
     steepness = torch.full_like(Q[:, :1], Lambda)
@@ -669,6 +673,7 @@ def scaling(C: Any) -> Tensor:
     r"""Multidimensional scaling: points in the plane (n, 2) whose distances come close to $\sqrt{2-2C_{ij}}$, C (n, n) being cosines.
 
     Starts at the two leading coordinates of classical scaling and lowers the stress by scikit-learn's SMACOF; nothing random.
+    The points are for a picture and on the CPU wherever C is.
     """
     C = validate.as_tensor(C, "C", 2)
     validate.square(C, "C")
