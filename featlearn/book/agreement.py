@@ -24,6 +24,7 @@ import argparse
 import html
 import json
 import math
+import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -51,7 +52,6 @@ from featlearn import (
     shi,
     wide,
 )
-from featlearn.book import bench
 
 TARGET = Path(__file__).parents[1] / "data" / "agreement.json"
 FACTOR, DRAWS = 16, 3
@@ -753,6 +753,14 @@ def as_html(result: dict[str, Any]) -> str:
     )
 
 
+def processor() -> str:
+    """The CPU in a few words."""
+    listed = Path("/proc/cpuinfo")
+    lines = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "")
+    return f"{platform.machine()} {model}".strip()
+
+
 def main() -> int:
     """Compare all cases, print them and write the file; 1 if one disagrees."""
     parser = argparse.ArgumentParser(description="Compare every case on a device with the CPU.")
@@ -765,8 +773,8 @@ def main() -> int:
         "command": f"python -m featlearn.book.agreement --device {options.device}",
         "commit": commit.stdout.strip(),
         "machine": {
-            "device": bench.machine(options.device),
-            "cpu": bench.machine("cpu"),
+            "device": torch.cuda.get_device_name() if options.device == "cuda" else processor(),
+            "cpu": processor(),
             "torch": torch.__version__,
         },
         "seed": seeding.seed(),
