@@ -24,7 +24,7 @@ from featlearn import activations, validate
 
 def quadratic_form(M: Any, G: Any) -> Tensor:
     r"""$g_i^\top Mg_i$ for the rows $g_i$ of G, shape (..., n), for M of shape (..., D, D) and G of shape (..., n, D)."""
-    M = validate.as_tensor(M, "M")
+    M = validate.as_tensor(M, "M", beside=(G,))
     G = validate.as_tensor(G, "G").to(M)
     if M.ndim < 2 or G.ndim < 2 or M.shape[-2:] != (G.shape[-1],) * 2:
         raise ValueError(f"M and G must end in (D, D) and (n, D), got {tuple(M.shape)} and {tuple(G.shape)}")
@@ -33,7 +33,7 @@ def quadratic_form(M: Any, G: Any) -> Tensor:
 
 def _measurements(G: Any, y: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""G, y, the pseudo-inverse of the Gram matrix $(g_i\cdot g_j)^2$, and the interpolant of least Frobenius norm."""
-    G = validate.as_tensor(G, "G")
+    G = validate.as_tensor(G, "G", beside=(y,))
     y = validate.as_tensor(y, "y").to(G)
     if G.ndim < 2 or y.shape != G.shape[:-1]:
         raise ValueError(
@@ -122,7 +122,7 @@ class SignedNetwork:
     activation: str | Callable[[Tensor], Tensor] = torch.nn.functional.softplus
 
     def __post_init__(self) -> None:
-        W, a = validate.as_tensor(self.W, "W", (2, 3)), validate.as_tensor(self.a, "a")
+        W, a = validate.as_tensor(self.W, "W", (2, 3), beside=(self.a,)), validate.as_tensor(self.a, "a")
         if a.shape != W.shape[:-1]:
             raise ValueError(f"a must have shape {tuple(W.shape[:-1])} to go with W, got {tuple(a.shape)}")
         object.__setattr__(self, "W", W.detach())
@@ -320,7 +320,7 @@ class ThreeLayer:
 
     def fit(self, X: Any, y: Any) -> ThreeLayer:
         """X of shape (..., n, d) and y of shape (..., n); leading axes are independent problems."""
-        G = validate.as_tensor(self.features(validate.as_tensor(X, "X")), "features(X)")
+        G = validate.as_tensor(self.features(validate.as_tensor(X, "X", beside=(y,))), "features(X)")
         self.H = whitener(G) if self.whiten else torch.eye(G.shape[-1], dtype=G.dtype, device=G.device)
         if self.norm == "nuclear":
             self.M = minimum_nuclear(G @ self.H, y, iterations=self.iterations, tolerance=self.tolerance)

@@ -34,7 +34,10 @@ class Sample:
     weights: Tensor
 
     def __post_init__(self) -> None:
-        X, y = validate.as_tensor(self.X, "X", 2), validate.as_tensor(self.y, "y", 1)
+        X, y = (
+            validate.as_tensor(self.X, "X", 2, beside=(self.y, self.weights)),
+            validate.as_tensor(self.y, "y", 1),
+        )
         weights = validate.as_tensor(self.weights, "weights", 1)
         validate.same_length(X, "X", y, "y")
         validate.same_length(y, "y", weights, "weights")
@@ -144,7 +147,7 @@ class LatentPolynomial:
 
     def latent(self, Z: Any) -> Tensor:
         r"""$g(z) = \sum_{\mathbf k}g_{\mathbf k}h_{\mathbf k}(z)$ for Z of shape (..., r)."""
-        Z = validate.as_tensor(Z, "Z")
+        Z = validate.as_tensor(Z, "Z", beside=(self.U,))
         if Z.ndim == 0 or Z.shape[-1] != self.r:
             raise ValueError(f"Z must have {self.r} columns, got shape {tuple(Z.shape)}")
         h = hermite.polynomials(Z, self.degree)
@@ -154,7 +157,7 @@ class LatentPolynomial:
 
     def __call__(self, X: Any) -> Tensor:
         r"""$f^*(x)$ for X of shape (..., d)."""
-        X = validate.as_tensor(X, "X")
+        X = validate.as_tensor(X, "X", beside=(self.U,))
         if X.ndim == 0 or X.shape[-1] != self.d:
             raise ValueError(f"X must have {self.d} columns, got shape {tuple(X.shape)}")
         return self.latent(X @ self.U.to(X))
@@ -165,7 +168,7 @@ class LatentPolynomial:
         $G(s) = \mathbb{E}_z[g(z+s)]$ is $g$ with each $\mathrm{He}_k$ replaced by the power $s^k$, and $G_k$ is its part of degree k. It
         holds all mean derivatives: $\mathbb{E}[\nabla^kg](s^{\otimes k}) = k!\,G_k(s)$ and $\mathbb{E}[\nabla^kg](s^{\otimes k-1}) = (k-1)!\,\nabla G_k(s)$.
         """
-        S = validate.as_tensor(S, "S")
+        S = validate.as_tensor(S, "S", beside=(self.U,))
         if S.ndim == 0 or S.shape[-1] != self.r:
             raise ValueError(f"S must have {self.r} columns, got shape {tuple(S.shape)}")
         G = torch.zeros(self.degree + 1, *S.shape[:-1], dtype=S.dtype, device=S.device)
@@ -326,8 +329,8 @@ def initialise(
     return torch.cat([a, -a]), torch.cat([W, W])
 
 
-def _data(X: Any, y: Any) -> tuple[Tensor, Tensor]:
-    X = validate.as_tensor(X, "X", 2)
+def _data(X: Any, y: Any, *others: Any) -> tuple[Tensor, Tensor]:
+    X = validate.as_tensor(X, "X", 2, beside=(y, *others))
     y = validate.as_tensor(y, "y", 1).to(X)
     validate.same_length(X, "X", y, "y")
     return X, y
@@ -360,7 +363,7 @@ def first_step(
     b
         Biases, a number or (m,). Algorithm 1 has none here.
     """
-    X, y = _data(X, y)
+    X, y = _data(X, y, a, W)
     a, W, b = (
         validate.as_tensor(a, "a", 1).to(X),
         validate.as_tensor(W, "W", 2).to(X),
@@ -430,7 +433,7 @@ def fixed_features(
     ridges: Sequence[float] = RIDGES,
 ) -> TwoLayer:
     r"""Random features: $w_j \sim N(0, I/d)$ and $b_j \sim N(0, 1)$ stay as drawn, only the head is fitted. Arguments as in `algorithm1`."""
-    X = validate.as_tensor(X, "X", 2)
+    X = validate.as_tensor(X, "X", 2, beside=(y,))
     d, width = X.shape[1], validate.integer(width, "width")
     W = torch.as_tensor(validate.generator(rng, "rng").standard_normal((width, d)) / math.sqrt(d)).to(X)
     b = torch.as_tensor(rng.standard_normal(width)).to(X)

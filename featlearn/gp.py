@@ -63,7 +63,7 @@ class GaussianProcess:
 
     def fit(self, X: Any, y: Any) -> GaussianProcess:
         """Condition on labels y of shape (n,) at points X of shape (n, d): one Cholesky factorisation."""
-        X, y = validate.as_tensor(X, "X", 2), validate.as_tensor(y, "y", 1)
+        X, y = validate.as_tensor(X, "X", 2, beside=(y,)), validate.as_tensor(y, "y", 1)
         validate.same_length(X, "X", y, "y")
         A = self.kernel(X).clone()
         A.diagonal().add_(self.noise)
@@ -146,7 +146,7 @@ def after_training(
     initial
         $\Sigma$, the covariance at initialisation; $K$ itself if not given, as for random features.
     """
-    X, y = validate.as_tensor(X, "X", 2), validate.as_tensor(y, "y", 1)
+    X, y = validate.as_tensor(X, "X", 2, beside=(y, X_new)), validate.as_tensor(y, "y", 1)
     validate.same_length(X, "X", y, "y")
     X_new = validate.as_tensor(X_new, "X_new", 2).to(X)
     t = t if isinstance(t, float) and t == math.inf else validate.real(t, "t", at_least=0)

@@ -35,7 +35,7 @@ class KernelFunction(ABC):
 
     def __call__(self, X: Any, Y: Any = None) -> Tensor:
         same = Y is None or Y is X
-        X = validate.as_tensor(X, "X", (1, 2))
+        X = validate.as_tensor(X, "X", (1, 2), beside=(Y,))
         Y = X if same else validate.as_tensor(Y, "Y", (1, 2)).to(X)
         if X.ndim != Y.ndim:
             raise ValueError(f"X and Y must both be vectors or both matrices, got {X.ndim} and {Y.ndim} axes")
@@ -69,7 +69,7 @@ def squared_distances(X: Any, Y: Any = None) -> Tensor:
     loses fewest digits to cancellation; for one set of points the diagonal is exactly zero.
     """
     same = Y is None or Y is X
-    X = validate.as_tensor(X, "X", 2)
+    X = validate.as_tensor(X, "X", 2, beside=(Y,))
     Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
     if X.shape[1] != Y.shape[1]:
         raise ValueError(f"X and Y must have the same dimension, got {X.shape[1]} and {Y.shape[1]}")
@@ -342,8 +342,8 @@ class KernelRegression:
 
     def fit(self, X: Any, y: Any) -> KernelRegression:
         """Solve for the coefficients of the (n, d) points X and their (n,) labels y."""
-        X = validate.as_tensor(X, "X", 2)
-        X = X.to(device=self.device or X.device, dtype=self.dtype or X.dtype)
+        X = validate.as_tensor(X, "X", 2, beside=(y,))
+        X = X.to(device=X.device if self.device is None else self.device, dtype=self.dtype or X.dtype)
         y = validate.as_tensor(y, "y", 1).to(X.device)
         validate.same_length(X, "X", y, "y")
         if self.solver in ("cholesky", "spectral"):

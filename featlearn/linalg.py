@@ -22,7 +22,7 @@ Callback = Callable[[Tensor], "bool | None"]
 
 
 def _system(K: Any, y: Any) -> tuple[Tensor, Tensor]:
-    K, y = validate.as_tensor(K, "K", 2), validate.as_tensor(y, "y", 1)
+    K, y = validate.as_tensor(K, "K", 2, beside=(y,)), validate.as_tensor(y, "y", 1)
     validate.square(K, "K")
     validate.same_length(K, "K", y, "y")
     return K, y.to(K)
@@ -153,7 +153,7 @@ def feature_ridge(Phi: Any, y: Any, ridges: Any) -> Tensor:
     ridges
         (k,) values of $\lambda$.
     """
-    Phi, y = validate.as_tensor(Phi, "Phi", 2), validate.as_tensor(y, "y", 1)
+    Phi, y = validate.as_tensor(Phi, "Phi", 2, beside=(y,)), validate.as_tensor(y, "y", 1)
     validate.same_length(Phi, "Phi", y, "y")
     dtype, Phi = Phi.dtype, Phi.to(torch.float64)
     grid, y = validate.as_tensor(ridges, "ridges", 1).to(Phi), y.to(Phi)

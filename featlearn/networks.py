@@ -247,7 +247,7 @@ class TwoLayerEnsemble:
 
     def fit(self, X: Any, y: Any) -> TwoLayerEnsemble:
         """Train on X of shape (B, n, d) and y of shape (B, n); the dtype of X is the precision."""
-        X, y = validate.as_tensor(X, "X", 3), validate.as_tensor(y, "y", 2)
+        X, y = validate.as_tensor(X, "X", 3, beside=(y,)), validate.as_tensor(y, "y", 2)
         if y.shape != X.shape[:2]:
             raise ValueError(f"y must have shape {tuple(X.shape[:2])} to go with X, got {tuple(y.shape)}")
         y = y.to(X)

@@ -49,7 +49,7 @@ class NTK(wide.WideKernel):
     def both(self, X: Any, Y: Any = None) -> tuple[Tensor, Tensor]:
         r"""$\Sigma^L$ and $\Theta^L$ between the rows of X and Y, two (n, m) matrices in one pass."""
         same = Y is None or Y is X
-        X = validate.as_tensor(X, "X", 2)
+        X = validate.as_tensor(X, "X", 2, beside=(Y,))
         Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
         if X.shape[1] != Y.shape[1]:
             raise ValueError(f"X and Y must have the same dimension, got {X.shape[1]} and {Y.shape[1]}")

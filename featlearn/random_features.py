@@ -23,7 +23,7 @@ class RandomFeatures:
     activation: Callable[[Tensor], Tensor]
 
     def _features(self, X: Any, name: str) -> Tensor:
-        X = validate.as_tensor(X, name, 2)
+        X = validate.as_tensor(X, name, 2, beside=(self.W,))
         if X.shape[1] != self.W.shape[1]:
             raise ValueError(f"{name} must have {self.W.shape[1]} columns, got {X.shape[1]}")
         return self.activation(X @ self.W.T.to(X) + self.b.to(X))
@@ -87,7 +87,7 @@ def train(Phi: Any, y: Any, theta: Any, *, step: float, steps: int) -> Tensor:
 
     All B members of the ensemble take each step together.
     """
-    Phi, y = validate.as_tensor(Phi, "Phi", 2), validate.as_tensor(y, "y", 1)
+    Phi, y = validate.as_tensor(Phi, "Phi", 2, beside=(y, theta)), validate.as_tensor(y, "y", 1)
     theta = validate.as_tensor(theta, "theta", 2)
     validate.same_length(Phi, "Phi", y, "y")
     if theta.shape[1] != Phi.shape[1]:

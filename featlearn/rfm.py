@@ -31,7 +31,10 @@ def gradients(kernel: Kernel, X: Any, centres: Any, coefficients: Any) -> Tensor
     centres, coefficients
         $z_i$, shape (N, d), and $\alpha_i$, shape (N,).
     """
-    X, Z = validate.as_tensor(X, "X", 2), validate.as_tensor(centres, "centres", 2)
+    X, Z = (
+        validate.as_tensor(X, "X", 2, beside=(centres, coefficients)),
+        validate.as_tensor(centres, "centres", 2),
+    )
     alpha = validate.as_tensor(coefficients, "coefficients", 1).to(X)
     validate.same_length(Z, "centres", alpha, "coefficients")
     with torch.inference_mode(False), torch.enable_grad():
@@ -115,7 +118,7 @@ class RecursiveFeatureMachine:
 
     def fit(self, X: Any, y: Any) -> RecursiveFeatureMachine:
         """Train on X of shape (n, d) and y of shape (n,)."""
-        self.X = validate.as_tensor(X, "X", 2).detach()
+        self.X = validate.as_tensor(X, "X", 2, beside=(y,)).detach()
         y = validate.as_tensor(y, "y", 1).to(self.X).detach()
         validate.same_length(self.X, "X", y, "y")
         d = self.X.shape[1]
@@ -157,7 +160,7 @@ def empirical_hessian(X: Any, y: Any) -> Tensor:
 
     One gradient step from zero with the kernel $\frac12[(x\cdot z)^2-\|x\|^2-\|z\|^2+d]$ gives $f$ with $\nabla f(x) = \hat Hx$.
     """
-    X = validate.as_tensor(X, "X", 2)
+    X = validate.as_tensor(X, "X", 2, beside=(y,))
     y = validate.as_tensor(y, "y", 1).to(X)
     validate.same_length(X, "X", y, "y")
     return (X.T * y) @ X / len(y) - y.mean() * torch.eye(X.shape[1]).to(X)

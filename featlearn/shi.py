@@ -196,7 +196,7 @@ class Patterns:
 
     def inputs(self, phi: Any) -> Tensor:
         r"""$x = M(\tilde\phi-\mathbb{E}\tilde\phi)/\tilde\sigma$ for indicators of shape (n, D)."""
-        phi = validate.as_tensor(phi, "phi", 2)
+        phi = validate.as_tensor(phi, "phi", 2, beside=(self.M,))
         if phi.shape[1] != self.D:
             raise ValueError(f"phi must have {self.D} columns, got {phi.shape[1]}")
         if self.sigma == 0:
@@ -254,7 +254,7 @@ class Net:
     kind: str = field(default="truncated", kw_only=True)
 
     def __post_init__(self) -> None:
-        W = validate.as_tensor(self.W, "W", 2)
+        W = validate.as_tensor(self.W, "W", 2, beside=(self.b, self.a))
         validate.one_of(self.kind, "kind", ACTIVATIONS)
         object.__setattr__(self, "W", W)
         for name in ("b", "a"):
@@ -508,7 +508,7 @@ def accuracy(outputs: Any, y: Any) -> float:
 
 def cosines(W: Any, v: Any) -> Tensor:
     """The cosines between the rows of W (units, d) and v (d,), or between all pairs of rows of W and of v (r, d)."""
-    W, v = validate.as_tensor(W, "W", 2), validate.as_tensor(v, "v", (1, 2))
+    W, v = validate.as_tensor(W, "W", 2, beside=(v,)), validate.as_tensor(v, "v", (1, 2))
     v = v.to(W)
     if v.shape[-1] != W.shape[1]:
         raise ValueError(f"v must have {W.shape[1]} columns, got {v.shape[-1]}")
@@ -544,7 +544,7 @@ class Components:
 
 def _along(model: Patterns, W: Any) -> Tensor:
     """q = MᵀW, the components of the weights along the dictionary, (units, D) in float64."""
-    W = validate.as_tensor(W, "W", 2).to(torch.float64)
+    W = validate.as_tensor(W, "W", 2, beside=(model.M,)).to(torch.float64)
     if W.shape[1] != model.d:
         raise ValueError(f"W must have {model.d} columns, got {W.shape[1]}")
     return W if model.M is None else W @ model.M.to(W)

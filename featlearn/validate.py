@@ -14,12 +14,18 @@ from torch import Tensor
 
 
 def as_tensor(
-    value: Any, name: str, ndim: int | tuple[int, ...] | None = None, *, finite: bool = True
+    value: Any,
+    name: str,
+    ndim: int | tuple[int, ...] | None = None,
+    *,
+    finite: bool = True,
+    beside: tuple[Any, ...] = (),
 ) -> Tensor:
     """`value` as a finite, non-empty floating-point tensor; integers become float64.
 
     Tensors of floating type keep their dtype and device, float32 arrays their precision. With `finite` off
-    no entry is looked at, which `torch.func.vmap` does not allow.
+    no entry is looked at, which `torch.func.vmap` does not allow. What has no device, such as an array of numpy, goes to that of
+    the first tensor in `beside`.
     """
     if isinstance(value, Tensor):
         tensor = value
@@ -34,7 +40,8 @@ def as_tensor(
             raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}")
         if array.dtype.kind != "c":
             array = array.astype(np.float32 if array.dtype == np.float32 else np.float64)
-        tensor = torch.as_tensor(array)
+        device = next((partner.device for partner in beside if isinstance(partner, Tensor)), None)
+        tensor = torch.as_tensor(array, device=device)
     if tensor.is_complex():
         raise TypeError(f"{name} must be real, got dtype {tensor.dtype}")
     if not tensor.is_floating_point():

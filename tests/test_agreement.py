@@ -4,6 +4,7 @@ import inspect
 import json
 import sys
 
+import numpy as np
 import pytest
 import torch
 from elsewhere import Elsewhere
@@ -115,6 +116,50 @@ def test_no_tensor_of_the_cpu_meets_one_of_the_device(case):
     with Elsewhere():
         result = agreement.values(agreement.on_device(case, case.dtypes[0], "cuda"))
     assert agreement.distance(result, expected) <= FACTOR * yardstick
+
+
+def beside():
+    """Calls whose first argument is an array, with the tensor that it meets."""
+    X, y, W = np.eye(4, 3) + 0.1, np.arange(4.0), np.ones((5, 3))
+    k = kernels.Gaussian()
+
+    def on(array):
+        return torch.as_tensor(array, device="cuda")
+
+    yield "kernel", lambda: k(X, on(X))
+    yield "NTK.both", lambda: ntk.NTK().both(X, on(X))[1]
+    yield "squared_distances", lambda: kernels.squared_distances(X, on(X))
+    yield "KernelRegression", lambda: kernels.KernelRegression(k, 1.0).fit(X, on(y)).predict(X)
+    yield "cholesky_solve", lambda: linalg.cholesky_solve(np.eye(4), on(y))
+    yield "feature_ridge", lambda: linalg.feature_ridge(X, on(y), [1.0])
+    yield "GaussianProcess", lambda: gp.GaussianProcess(k, 1.0).fit(X, on(y)).mean(X)
+    yield "after_training", lambda: gp.after_training(k, X, y, on(X))[0]
+    yield "RandomFeatures", lambda: random_features.RandomFeatures(on(W), on(W[:, 0]), torch.relu)(X)
+    yield "train", lambda: random_features.train(X, y, on(W), step=0.1, steps=1)
+    yield (
+        "TwoLayerEnsemble",
+        lambda: networks.TwoLayerEnsemble(4, steps=1).fit(X[None], on(y[None])).predict(X),
+    )
+    yield "quadratic_form", lambda: beyond.quadratic_form(np.eye(3), on(X))
+    yield "minimum_frobenius", lambda: beyond.minimum_frobenius(X, on(y))
+    yield "SignedNetwork", lambda: beyond.SignedNetwork(W, on(W[:, 0]))(W, X)
+    yield "ThreeLayer", lambda: beyond.ThreeLayer(lambda z: z, "frobenius").fit(X, on(y)).predict(X)
+    yield "Sample", lambda: damian.Sample(X, on(y), np.full(4, 0.25)).risk(y)
+    target = damian.LatentPolynomial(np.eye(3, 1), {(2,): 1.0})
+    yield "LatentPolynomial", lambda: damian.LatentPolynomial(on(target.U), target.terms)(X)
+    yield "preprocess", lambda: damian.preprocess(X, on(y))[2]
+    yield "first_step", lambda: damian.first_step(W[:, 0], on(W), X, y, 1.0)
+    yield "Net", lambda: shi.Net(W, on(W[:, 0]), W[:, 0])(X)
+    yield "cosines", lambda: shi.cosines(W, on(X))
+    yield "gradients", lambda: rfm.gradients(k, X, on(X), y)
+    yield "RecursiveFeatureMachine", lambda: rfm.RecursiveFeatureMachine(k, rounds=0).fit(X, on(y)).predict(X)
+    yield "empirical_hessian", lambda: rfm.empirical_hessian(X, on(y))
+
+
+@pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in beside()])
+def test_arrays_follow_the_tensor_beside_them(call):
+    with Elsewhere():
+        assert call().device.type == "cuda"
 
 
 def planted(at):

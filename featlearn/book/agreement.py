@@ -22,10 +22,7 @@ from __future__ import annotations
 
 import argparse
 import html
-import json
 import math
-import platform
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -52,8 +49,9 @@ from featlearn import (
     shi,
     wide,
 )
+from featlearn.book import stored
 
-TARGET = Path(__file__).parents[1] / "data" / "agreement.json"
+TARGET = stored.DATA / "agreement.json"
 FACTOR, DRAWS = 16, 3
 SINGLE, DOUBLE = torch.float32, torch.float64
 DIM = 6
@@ -744,21 +742,11 @@ def as_html(result: dict[str, Any]) -> str:
         *(f"{name}, {dtype}" for dtype in types for name in ("gap", "yardstick", "verdict")),
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
-    caption = html.escape(
-        f"The CPU and {result['machine']['device']}: gap and yardstick in units of rounding"
-    )
+    caption = html.escape(f"The CPU and {result['machine']}: gap and yardstick in units of rounding")
     return (
         f'<div class="fl-scroll" tabindex="0" role="region" aria-label="{caption}"><table class="fl-scoreboard fl-agreement">'
         f"<caption>{caption}</caption><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
     )
-
-
-def processor() -> str:
-    """The CPU in a few words."""
-    listed = Path("/proc/cpuinfo")
-    lines = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
-    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "")
-    return f"{platform.machine()} {model}".strip()
 
 
 def main() -> int:
@@ -767,27 +755,15 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("file", nargs="?", type=Path, default=TARGET, help="file to write")
     options = parser.parse_args()
-    describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    commit = subprocess.run(describe, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    result: dict[str, Any] = {
-        "command": f"python -m featlearn.book.agreement --device {options.device}",
-        "commit": commit.stdout.strip(),
-        "machine": {
-            "device": torch.cuda.get_device_name() if options.device == "cuda" else processor(),
-            "cpu": processor(),
-            "torch": torch.__version__,
-        },
-        "seed": seeding.seed(),
-        "factor": FACTOR,
-        "rows": [],
-    }
+    origin = stored.origin(f"python -m featlearn.book.agreement --device {options.device}", options.device)
+    result: dict[str, Any] = {**origin, "cpu": stored.machine(), "factor": FACTOR, "rows": []}
     print(f"{'group':20s} {'case':44s} {'type':8s} {'gap/eps':>9s} {'yardstick':>9s}  verdict")
     for row in rows(options.device):
         result["rows"].append(row)
         print(line(row), flush=True)
     failed = sum(not row["agrees"] for row in result["rows"])
     print(f"{len(CASES)} cases, {len(result['rows'])} rows, {failed} disagree")
-    options.file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    stored.write(options.file, result, indent=1)
     return int(failed > 0)
 
 

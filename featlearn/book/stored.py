@@ -20,10 +20,9 @@ def machine(device: str = "cpu") -> str:
     """The machine in a few words."""
     if device == "cuda":
         return torch.cuda.get_device_name()
-    model = ""
-    if Path("/proc/cpuinfo").exists():
-        shown = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout.splitlines()
-        model = next((line.split(":")[1].strip() for line in shown if line.startswith("Model name")), "")
+    listed = Path("/proc/cpuinfo")
+    lines = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "")
     return f"{os.cpu_count()} cores, {platform.machine()} {model}".strip()
 
 
