@@ -16,13 +16,14 @@ from typing import Any
 import nbformat
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from featlearn import claims
 from featlearn.book import notebooks, stored
 
 KEPT = {
     "04_ntk": ("widths", "errors", "wide_enough", "final", "many", "curves"),
-    "06_damian": ("ALIGN_DIMS", "RATIOS", "aligned", "SIZES", "curves"),
+    "06_damian": ("GROWTH_DIMS", "half", "NS", "in_n", "MS", "in_m", "RISK_DIMS", "ours"),
     "07_shi": ("ns", "turned", "marks", "structured"),
 }
 
@@ -53,7 +54,8 @@ def run(chapter: str, scale: str = "full") -> dict[str, Any]:
         call = f"full.keep(globals(), {KEPT[chapter]!r}, {str(kept)!r})"
         notebook.cells.append(nbformat.v4.new_code_cell(f"from featlearn.book import full\n\n{call}"))
         start = time.perf_counter()
-        notebooks.execute(notebook, path.parent, scale=scale, allow_errors=True)
+        with tqdm(total=len(notebooks.code(notebook)), desc=chapter, unit="cell") as bar:
+            notebooks.execute(notebook, path.parent, scale=scale, allow_errors=True, after_cell=bar.update)
         arrays = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     raised = [o for cell in notebooks.code(notebook) for o in cell.outputs if o.output_type == "error"]
     return {
