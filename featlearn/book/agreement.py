@@ -730,23 +730,19 @@ def as_html(result: dict[str, Any]) -> str:
             f'{cells}<td class="fl-{verdict}">{sign} {said}</td>'
         )
     types = ("float32", "float64")
-    body = "\n".join(
+    body = [
         f'<tr><td>{html.escape(group)}</td><th scope="row">{html.escape(name)}</th>'
         + "".join(cells.get(dtype, "<td></td>" * 3) for dtype in types)
         + "</tr>"
         for (group, name), cells in found.items()
-    )
+    ]
     names = (
         "group",
         "case",
         *(f"{name}, {dtype}" for dtype in types for name in ("gap", "yardstick", "verdict")),
     )
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
-    caption = html.escape(f"The CPU and {result['machine']}: gap and yardstick in units of rounding")
-    return (
-        f'<div class="fl-scroll" tabindex="0" role="region" aria-label="{caption}"><table class="fl-scoreboard fl-agreement">'
-        f"<caption>{caption}</caption><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
-    )
+    caption = f"The CPU and {html.escape(result['machine'])}: gap and yardstick in units of rounding"
+    return stored.table(caption, names, body, 'class="fl-scoreboard fl-agreement"')
 
 
 def main() -> int:

@@ -188,6 +188,7 @@ def beyond(device: str) -> dict[str, Any]:
 
 def measure(device: str, largest: int) -> dict[str, Any]:
     """All times on one device, for n = 2¹⁰ up to the limits."""
+    origin = stored.origin(f"python -m featlearn.book.bench_scale --device {device}", device)
     limits = {name: min(limit, largest) for name, limit in LIMITS[device].items()}
     sizes = [2**k for k in range(10, int(math.log2(max(limits.values()))) + 1)]
     solvers = [name for name in limits if name != "product"]
@@ -200,7 +201,7 @@ def measure(device: str, largest: int) -> dict[str, Any]:
         for run in range(ROUNDS if n <= LONG[device] else 1):
             runs += [solve(name, n, run, device) for name in solvers if n <= limits[name]]
     return {
-        **stored.origin(f"python -m featlearn.book.bench_scale --device {device}", device),
+        **origin,
         "problem": {"d": D, "noise": NOISE, "bandwidth": BANDWIDTH, "ridge": RIDGE, "rank": RANK},
         "goal": GOAL,
         "ceilings": {name: float(f"{rate:.4g}") for name, rate in ceiling.items()},

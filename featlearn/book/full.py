@@ -46,9 +46,10 @@ def keep(names: dict[str, Any], wanted: tuple[str, ...], path: str) -> None:
 
 
 def run(chapter: str, scale: str = "full") -> dict[str, Any]:
-    """Claims, kept arrays, errors and seconds of one chapter."""
+    """Seconds, claims with the value stored in the notebook beside the new one, errors and kept arrays of one chapter."""
     path = notebooks.CHAPTERS / f"{chapter}.ipynb"
     notebook = notebooks.load(path)
+    quick = {claim.id: claim.measured for claim in claims.read(notebook)}
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "kept.json"
         call = f"full.keep(globals(), {KEPT[chapter]!r}, {str(kept)!r})"
@@ -60,9 +61,9 @@ def run(chapter: str, scale: str = "full") -> dict[str, Any]:
     raised = [o for cell in notebooks.code(notebook) for o in cell.outputs if o.output_type == "error"]
     return {
         "seconds": round(time.perf_counter() - start),
-        "claims": [asdict(claim) for claim in claims.read(notebook)],
+        "claims": [{**asdict(claim), "quick": quick.get(claim.id)} for claim in claims.read(notebook)],
         "errors": [f"{o.ename}: {o.evalue}" for o in raised],
-        **arrays,
+        "kept": arrays,
     }
 
 

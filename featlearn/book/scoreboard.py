@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from featlearn.book import stored
 from featlearn.claims import SIGNS, Claim, collect
 
 Records = dict[str, list[Claim]]
@@ -85,7 +86,7 @@ def _overview(records: Records, named: dict[str, str], pages: dict[str, str]) ->
     rows.append(("all", str(sum(map(len, records.values()))), *_counts(records)))
     lines = [f'<tr><th scope="row">{first}</th>{_cells(rest)}</tr>' for first, *rest in rows]
     head = ("chapter", "claims", "✓ holds", "○ open", "✗ fails", "time")
-    return _table("Claims by chapter", head, lines, 'class="fl-scoreboard fl-totals"')
+    return stored.table("Claims by chapter", head, lines, 'class="fl-scoreboard fl-totals"')
 
 
 def _open(records: Records, pages: dict[str, str]) -> str:
@@ -111,17 +112,7 @@ def _claims(path: str, found: list[Claim], title: str, page: str) -> str:
         verdict = f'<td class="fl-{claim.verdict}">{SIGNS[claim.verdict]} {claim.verdict}</td>'
         lines.append(f"<tr>{verdict}{_cells(rest)}</tr>")
     head = ("verdict", "claim", "predicted", "measured", "interval", "time")
-    return _table(title, head, lines, f'class="fl-scoreboard fl-claims" id="{_anchor(path)}"')
-
-
-def _table(caption: str, head: Iterable[str], lines: Iterable[str], attributes: str) -> str:
-    """A table in a box that scrolls by itself."""
-    names = "".join(f'<th scope="col">{name}</th>' for name in head)
-    body = "\n".join(lines)
-    return (
-        f'<div class="fl-scroll" tabindex="0" role="region" aria-label="{caption}"><table {attributes}>'
-        f"<caption>{caption}</caption><thead><tr>{names}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
-    )
+    return stored.table(title, head, lines, f'class="fl-scoreboard fl-claims" id="{_anchor(path)}"')
 
 
 def _cells(values: Iterable[str]) -> str:

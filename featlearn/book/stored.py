@@ -1,17 +1,19 @@
-"""Results of runs too long for a notebook: where they come from, and how they are written to `featlearn/data`."""
+"""Results of runs too long for a notebook: where they come from, how they are written to `featlearn/data`, tables of them."""
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from featlearn import seeding
+from featlearn import claims, seeding
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -45,3 +47,29 @@ def write(path: Path, result: dict[str, Any], indent: int | None = None) -> None
     part.write_text(json.dumps(result, indent=indent, separators=separators) + "\n", encoding="utf-8")
     os.replace(part, path)
     print(f"wrote {path.name}")
+
+
+def table(caption: str, head: Iterable[str], lines: Iterable[str], attributes: str) -> str:
+    """A table for the book, in a box that scrolls by itself; all parts are HTML."""
+    names = "".join(f'<th scope="col">{name}</th>' for name in head)
+    body = "\n".join(lines)
+    return (
+        f'<div class="fl-scroll" tabindex="0" role="region" aria-label="{caption}"><table {attributes}>'
+        f"<caption>{caption}</caption><thead><tr>{names}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def full_claims(results: Iterable[dict[str, Any]]) -> str:
+    """The claims of chapters at full scale whose measured value is not that of the quick run, as a table."""
+    lines = []
+    for claim in (claim for result in results for claim in result["claims"]):
+        if claim["measured"] is None or claim["measured"] == claim["quick"]:
+            continue
+        interval = "" if claim["interval"] is None else "[{:.3g}, {:.3g}]".format(*claim["interval"])
+        said = f"<code>{claim['id']}</code> {html.escape(claim['says'])}"
+        sign = claims.SIGNS[claim["verdict"]]
+        values = (f"{claim['quick']:.3g}", f"{claim['measured']:.3g}", interval)
+        cells = "".join(f"<td>{value}</td>" for value in (said, html.escape(claim["predicted"]), *values))
+        lines.append(f'<tr><td class="fl-{claim["verdict"]}">{sign} {claim["verdict"]}</td>{cells}</tr>')
+    head = ("verdict", "claim", "predicted", "quick", "full", "interval")
+    return table("Claims at full scale", head, lines, 'class="fl-scoreboard fl-claims"')
