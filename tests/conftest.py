@@ -1,8 +1,11 @@
-"""No progress bars in stored outputs, the same examples for every property test, one line if there is no browser."""
+"""No progress bars in stored outputs, notebooks in empty folders, the same examples for every property test, one line
+if there is no browser."""
 
 import ast
 import os
+from tempfile import TemporaryDirectory
 
+import nbval.plugin
 import pytest
 from hypothesis import settings
 
@@ -13,6 +16,23 @@ os.environ.pop("FEATLEARN_SEED", None)
 os.environ.pop("FEATLEARN_SCALE", None)
 settings.register_profile("featlearn", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("featlearn")
+
+
+class Elsewhere(nbval.plugin.RunningKernel):
+    """Where nbval runs a notebook: in an empty folder, as on Colab, in which it must leave nothing."""
+
+    def __init__(self, kernel_name, cwd, startup_timeout):
+        self.folder = TemporaryDirectory()
+        super().__init__(kernel_name, self.folder.name, startup_timeout)
+
+    def stop(self):
+        super().stop()
+        left = os.listdir(self.folder.name)
+        self.folder.cleanup()
+        assert left == []
+
+
+nbval.plugin.RunningKernel = Elsewhere
 
 
 def functions(chapter, **names):

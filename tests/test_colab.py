@@ -1,4 +1,4 @@
-"""``make colab``: plain Markdown, numbers kept, no solution left, and every exported notebook runs in an empty folder."""
+"""``make colab``: plain Markdown, numbers kept, no solution left, stubs that wait and solutions that pass, each on its own."""
 
 import re
 
@@ -96,36 +96,30 @@ def test_no_solution_is_left_and_every_one_is_in_its_notebook(path, exported, bo
         assert exercise.title in text(made) and exercise.title in text(solved)
 
 
-@pytest.fixture(scope="module")
-def executed(exported, tmp_path_factory):
-    """Execute an exported notebook in an empty folder: the notebook, and what is left in the folder."""
-
-    def run(name):
-        folder = tmp_path_factory.mktemp("empty")
-        return notebooks.execute(exported[name], folder, allow_errors=True), list(folder.iterdir())
-
-    return run
-
-
 def shown(notebook):
     """The texts of all results of cells."""
     outputs = [output for cell in notebooks.code(notebook) for output in cell.outputs]
     return [o.data.get("text/plain", "") for o in outputs if o.output_type == "execute_result"]
 
 
-@pytest.mark.parametrize(
-    "name", [str(p.relative_to(notebooks.ROOT)) for p in PATHS] + [f"solutions/{p.name}" for p in CHAPTERS]
-)
-def test_an_exported_notebook_runs_in_an_empty_folder(name, executed):
-    notebook, left = executed(name)
-    outputs = [output for cell in notebooks.code(notebook) for output in cell.outputs]
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_stubs_wait_solutions_pass_and_both_run_without_the_chapter(path, exported, tmp_path):
+    """All else in an exported notebook comes before the first stub, as in the chapter, where nbval runs it."""
+    source = notebooks.load(path)
+    asked = [exercise for exercise in exercises.read(source) if exercise.code]
+    first = next(i for i, cell in enumerate(notebooks.code(source)) if exercises.is_solution(cell))
+    assert notebooks.code(source)[first:] == [cell for e in asked for cell in (e.code, e.check)]
+    set_up, imports, *solved = notebooks.code(exported[f"solutions/{path.name}"])
+    stubs = notebooks.code(in_colab(exported, path))[first:]
+    sources = [cell.source for cell in (set_up, imports, *stubs)] + ["%reset -f"]
+    sources += [cell.source for cell in (set_up, imports, *solved)]
+    cells = [new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(sources)]
+    notebook = notebooks.execute(new_notebook(cells=cells), tmp_path, allow_errors=True)
+    outputs = [output for cell in notebook.cells for output in cell.outputs]
     assert [f"{o.ename}: {o.evalue}" for o in outputs if o.output_type == "error"] == []
-    assert left == []
-    asked = [e for e in exercises.read(notebooks.load(notebooks.CHAPTERS / name.split("/", 1)[1])) if e.code]
-    sign = "✓" if name.startswith("solutions") else "○"
-    assert [line.split(":")[0] for line in shown(notebook) if line[:1] in "✓○✗"] == [
-        f"{sign} {exercise.function}" for exercise in asked
-    ]
+    assert list(tmp_path.iterdir()) == []
+    verdicts = [line.split(":")[0] for line in shown(notebook) if line[:1] in "✓○✗"]
+    assert verdicts == [f"{sign} {exercise.function}" for sign in "○✓" for exercise in asked]
 
 
 def test_directives_nest_and_must_close():
