@@ -35,15 +35,11 @@ IMAGES = """() => [...document.images]
   .filter(image => !image.alt.trim() && !image.closest("a")?.textContent.trim())
   .map(image => `image without alternative text: ${image.getAttribute("src")}`)"""
 UNFOLD = """() => {
-  const faults = [];
-  for (const fold of document.querySelectorAll("details, .admonition.toggle")) {
-    const folded = () => fold.matches("details:not([open]), .toggle-hidden");
-    if (!folded()) continue;
-    (fold.querySelector("summary") ?? fold.querySelector(".toggle-button")).click();
-    if (folded() || fold.lastElementChild.getBoundingClientRect().height < 5)
-      faults.push(`does not open: ${fold.innerText.slice(0, 80)}`);
-  }
-  return faults;
+  const folded = fold => fold.matches("details:not([open]), .toggle-hidden");
+  const folds = [...document.querySelectorAll("details, .admonition.toggle")].filter(folded);
+  for (const fold of folds) (fold.querySelector("summary") ?? fold.querySelector(".toggle-button")).click();
+  return folds.filter(fold => folded(fold) || fold.lastElementChild.getBoundingClientRect().height < 5)
+    .map(fold => `does not open: ${fold.innerText.slice(0, 80)}`);
 }"""
 OVERFLOW = """() => {
   const page = document.scrollingElement, width = page.clientWidth;
@@ -85,20 +81,22 @@ VIOLATIONS = """([context, options]) => axe.run(context ?? document, {resultType
       `${id}: ${help}: ${node.html.slice(0, 160)} ${(node.any[0] ?? node.all[0] ?? node.none[0]).message}`)))"""
 COLOURS = ["color-contrast", "link-in-text-block"]
 STRUCTURE = {"rules": {"label-content-name-mismatch": {"enabled": True}} | {rule: {"enabled": False} for rule in COLOURS}}
-# Of all texts with the same chain of tags and classes and the same colours one is looked at.
+# Of all texts with the same chain of tags and classes, the same colours and the same type one is looked at.
 KINDS = """() => {
   const kinds = new Map(), known = new Map([[null, ""]]);
   const kind = e => {
     if (!known.has(e)) {
-      const {color, backgroundColor} = getComputedStyle(e);
-      known.set(e, `${kind(e.parentElement)}>${e.tagName}.${e.getAttribute("class")} ${color} ${backgroundColor}`);
+      const {color, backgroundColor, opacity} = getComputedStyle(e);
+      known.set(e, `${kind(e.parentElement)}>${e.tagName}.${e.getAttribute("class")} ${color} ${backgroundColor} ${opacity}`);
     }
     return known.get(e);
   };
   for (const element of document.querySelectorAll("body *"))
-    if ([...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()) && element.checkVisibility())
-      if (!kinds.has(kind(element))) kinds.set(kind(element), element);
-  return {include: [...kinds.values()]};
+    if ([...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()) && element.checkVisibility()) {
+      const {fontSize, fontWeight} = getComputedStyle(element), name = `${kind(element)} ${fontSize} ${fontWeight}`;
+      if (!kinds.has(name)) kinds.set(name, element);
+    }
+  return kinds;
 }"""
 
 
@@ -140,6 +138,15 @@ def show(page, theme: str) -> None:
     raise ValueError(f"the theme's button never shows {theme}")
 
 
+def colours(page, known: set[str]) -> list[str]:
+    """What axe says of the colours of the texts whose kinds are not `known`, to which they are added."""
+    kinds = page.evaluate_handle(KINDS)
+    new = [kind for kind in kinds.evaluate("kinds => [...kinds.keys()]") if kind not in known]
+    known.update(new)
+    chosen = kinds.evaluate_handle("(kinds, names) => ({include: names.map(name => kinds.get(name))})", new)
+    return page.evaluate(VIOLATIONS, [chosen, {"runOnly": COLOURS}]) if new else []
+
+
 def requests(site: browser.Folder) -> list[str]:
     """What the page asked for in vain, and what its console says."""
     outside = [f"request leaves the site: {url}" for url in site.refused if not url.startswith(browser.HOST + site.base)]
@@ -155,8 +162,11 @@ def weight(site: browser.Folder) -> int:
     return sum(len(f.read_bytes() if f.suffix in packed else gzip.compress(f.read_bytes(), 6)) for f in files)
 
 
-def visit(site: browser.Folder, path: str) -> Visit:
-    """Open the page once and look at it at both widths, folded and open, light and dark."""
+def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
+    """Open the page once and look at it at both widths, folded and open, light and dark.
+
+    Kinds of text that are `known` from other pages or views have had their colours looked at: axe is slow.
+    """
     page, faults = site.page, []
     page.emulate_media(reduced_motion="reduce")  # colours are looked at when they have arrived
     page.set_viewport_size(DESKTOP)
@@ -185,8 +195,7 @@ def visit(site: browser.Folder, path: str) -> Visit:
         size(page, viewport)
         show(page, theme)
         faults += page.evaluate(OVERFLOW)
-        if (viewport, theme) != (PHONE, "dark"):  # whose colours are those of the others, and axe is slow
-            faults += page.evaluate(VIOLATIONS, [page.evaluate_handle(KINDS), {"runOnly": COLOURS}])
+        faults += colours(page, known)
     heavy = weight(site)
     if heavy > HEAVIEST:
         faults.append(f"{heavy} bytes without MathJax: at most {HEAVIEST}")

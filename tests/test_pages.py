@@ -21,7 +21,8 @@ def site(chromium):
 @pytest.fixture(scope="module")
 def seen(site):
     """What a page showed, looked at once."""
-    return cache(lambda path: visit(site, path))
+    known = set()
+    return cache(lambda path: visit(site, path, known))
 
 
 @pytest.mark.parametrize("path", [page for page in PAGES if page != REDIRECT])
