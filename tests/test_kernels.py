@@ -233,3 +233,58 @@ def test_interpolant_of_least_norm_without_ridge():
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def too_large(*points):
+    """A kernel that asks for more memory than any machine has."""
+    return torch.empty(2**50, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("solver", kernels.SOLVERS)
+def test_out_of_memory_names_the_block_to_lower(solver):
+    X, y = np.eye(6, 2), np.arange(6.0)
+    with pytest.raises(MemoryError, match=r"out of memory on cpu.*lower block( |=)"):
+        KernelRegression(too_large, 0.1, solver, block=4).fit(X, y)
+    model = KernelRegression(Gaussian(), 0.1, solver, block=4).fit(X, y)
+    model.kernel = too_large
+    with pytest.raises(MemoryError, match=r"with block=4: a block of K takes 1\.28e-07 GB"):
+        model.predict(X)
+
+
+def test_out_of_memory_on_a_gpu_and_other_errors():
+    def full(*points):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 8 GiB")
+
+    def broken(*points):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    X, v = np.eye(6, 2), torch.ones(6, dtype=torch.float64)
+    with pytest.raises(MemoryError, match="block=2048"):
+        KernelOperator(full, X)(v)
+    with pytest.raises(RuntimeError, match="mat1"):
+        KernelOperator(broken, X)(v)
+
+
+@pytest.mark.parametrize("solver", kernels.SOLVERS)
+def test_an_interrupted_fit_leaves_the_one_before(solver):
+    rng = np.random.default_rng(8)
+    X, y = rng.standard_normal((12, 2)), rng.standard_normal(12)
+    model = KernelRegression(Gaussian(), 0.1, solver).fit(X, y)
+    before = model.predict(X)
+
+    def interrupted(*points):
+        raise KeyboardInterrupt
+
+    kernel, model.kernel = model.kernel, interrupted
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:5] + 1, y[:5])
+    model.kernel = kernel
+    assert torch.equal(model.predict(X), before)
+
+
+def test_predictions_do_not_depend_on_the_block():
+    rng = np.random.default_rng(9)
+    X, y, X_new = rng.standard_normal((50, 3)), rng.standard_normal(50), rng.standard_normal((23, 3))
+    values = [KernelRegression(Gaussian(), 0.1, block=b).fit(X, y).predict(X_new) for b in (None, 7, 50)]
+    for other in values[1:]:
+        torch.testing.assert_close(other, values[0])

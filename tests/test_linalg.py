@@ -1,5 +1,7 @@
 """Solvers against dense linear algebra, the matrix exponential and a loop of gradient descent."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -155,3 +157,20 @@ def test_python_numbers_keep_their_digits():
     """A list of floats is float64, not torch's default float32."""
     alpha = SpectralPath([[1.0, 0.0], [0.0, 0.5]], [0.1, 0.2]).flow(0.3)
     np.testing.assert_allclose(alpha.numpy(), [-np.expm1(-0.3) * 0.1, -np.expm1(-0.15) * 0.4], rtol=1e-14)
+
+
+@pytest.mark.parametrize("solver", [linalg.conjugate_gradients, partial(linalg.richardson, step=0.2)])
+def test_a_callback_sees_the_iterates_and_may_stop(solver):
+    A = torch.diag(torch.linspace(1, 4, 30, dtype=torch.float64))
+    y, seen = torch.ones(30, dtype=torch.float64), []
+
+    def watch(alpha):
+        seen.append(alpha)
+        return len(seen) == 3
+
+    solution = solver(lambda v: A @ v, y, tolerance=1e-12, callback=watch)
+    assert solution.iterations == 3
+    assert solution.converged
+    assert torch.equal(seen[-1], solution.alpha)
+    plain = solver(lambda v: A @ v, y, tolerance=1e-12, callback=lambda alpha: None)
+    assert plain.iterations > 3
