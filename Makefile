@@ -2,10 +2,11 @@
 PYTHON ?= python3
 SEEDS ?= 1 2 3
 PORT ?= 8000
+DEVICE ?= cpu
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test notebooks claims reseed colab assignment pdf bench bench-solvers full live serve clean
+.PHONY: help book test notebooks claims reseed colab assignment pdf bench bench-solvers bench-scale full full-chapter agreement live serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -56,8 +57,17 @@ bench: $(INSTALLED) ## time the tangent kernels against others (ten minutes), wr
 bench-solvers: $(INSTALLED) ## time the kernel solvers of chapter 1 anew (ten minutes)
 	@$(BIN)/python -m featlearn.book.bench_solvers
 
+bench-scale: $(INSTALLED) ## time kernel regression up to n = 65,536 (five minutes; a GPU, up to a million: DEVICE=cuda), write featlearn/data/scale_*.json
+	@$(BIN)/python -m featlearn.book.bench_scale --device $(DEVICE)
+
 full: $(INSTALLED) ## chapter 6 at d up to 100 (minutes on a GPU), write featlearn/data/damian.json
 	@$(BIN)/python -m featlearn.book.full_damian
+
+full-chapter: $(INSTALLED) ## run a chapter with FEATLEARN_SCALE=full and keep its claims and curves: make full-chapter CHAPTER=04_ntk
+	@$(BIN)/python -m featlearn.book.full $(CHAPTER)
+
+agreement: $(INSTALLED) ## compare every kernel, solver and experiment on a GPU with the CPU, write featlearn/data/agreement.json
+	@$(BIN)/python -m featlearn.book.agreement
 
 live: $(INSTALLED) ## compute the data of the live figures (two minutes), write featlearn/data/live.json
 	@$(BIN)/python -m featlearn.book.live
