@@ -225,6 +225,7 @@ class KernelOperator:
                     out[rows] += (K @ low[columns]).to(v.dtype)
                     if rows != columns:
                         out[columns] += (low[rows] @ K).to(v.dtype)
+                    del K
         return out
 
     def largest_eigenvalue(self, iterations: int = 10) -> float:
@@ -263,8 +264,11 @@ def nystrom_preconditioner(
     X, rng = validate.as_tensor(X, "X", 2), validate.generator(rng, "rng")
     rank, block = min(validate.integer(rank, "rank"), len(X)), _block(block, X)
     pivots = torch.as_tensor(rng.choice(len(X), rank, replace=False), device=X.device)
-    advice = f"the preconditioner keeps {len(X)} × {rank} numbers; lower rank={rank}"
-    with validate.memory(f"{_advice(X, block)}; {advice}"):
+    advice = (
+        f"out of memory on {X.device}: the preconditioner keeps {len(X)} × {rank} numbers several times, in float64; "
+        f"lower rank={rank}, or lower block={block}"
+    )
+    with validate.memory(advice):
         columns = torch.cat([kernel(rows, X[pivots]) for rows in X.split(block)])
         return linalg.nystrom_preconditioner(columns, pivots, ridge)
 
@@ -384,8 +388,11 @@ class KernelRegression:
                 f"{solution.iterations} iterations, tolerance {self.tolerance:g}",
                 stacklevel=3,
             )
-        exact = KernelOperator(self.kernel, X.to(torch.float64), self.ridge, self.block)
-        error = y - exact(solution.alpha)
+        block = _block(self.block, X)
+        del A
+        with validate.memory(_advice(X, block)):
+            side = max(1, block // 2) if X.dtype == torch.float32 else block
+            error = y - KernelOperator(self.kernel, X.to(torch.float64), self.ridge, side)(solution.alpha)
         return solution, (torch.linalg.vector_norm(error) / torch.linalg.vector_norm(y)).item()
 
     def _preconditioner(self, X: Tensor) -> linalg.MatVec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Collection, Iterator
 from numbers import Integral, Real
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+
+SHORT = re.compile(r"out of memory|not enough memory|can't allocate|bad_alloc|ALLOC_FAILED", re.IGNORECASE)
 
 
 def as_tensor(
@@ -108,8 +111,7 @@ def memory(advice: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        short = isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError))
-        if short or "alloc" in str(error).lower():
+        if isinstance(error, MemoryError) or SHORT.search(str(error)):
             raise MemoryError(advice) from error
         raise
 
