@@ -18,11 +18,10 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from itertools import product
-from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -33,7 +32,13 @@ from featlearn import validate
 from featlearn.notebook import SCALE_VARIABLE, progress, scale
 from featlearn.seeding import SEED_VARIABLE, seed, stream
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 Setting = dict[str, Any]
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Experiment = Callable[..., Any]
 
 
@@ -78,7 +83,8 @@ def run(
         Begins the names of the streams; two sweeps with one name see the same random numbers.
     file
         Where results are kept, one line of JSON a cell, in the order in which they arrive. If it exists, its cells are not computed again; the
-        grid may have grown since. Without a file nothing is kept.
+        grid may have grown since. Results of another experiment are refused, as far as its own code tells: after a change in a function
+        that it calls, name another file. Without a file nothing is kept.
     workers
         Local processes, as many as there are cores unless given.
     client
@@ -95,23 +101,25 @@ def run(
         (dict(zip(axes, values, strict=True)), s) for values in product(*axes.values()) for s in range(seeds)
     ]
     keys = [_key(setting, s) for setting, s in cells]
-    known = {} if file is None else _read(Path(file), _header(name, experiment))
-    missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in known}
-    environment = {SEED_VARIABLE: str(seed()), SCALE_VARIABLE: scale()}
-    with _one_thread(), _backend(client):
+    environment = {SEED_VARIABLE: str(seed()), SCALE_VARIABLE: scale(), **dict.fromkeys(THREADS, "1")}
+    with _book(file) as book, _one_thread(environment), _backend(client):
+        known = {} if book is None else _read(book, _header(name, experiment))
+        missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in known}
         found = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)(
             delayed(_compute)(experiment, name, key, cell, environment) for key, cell in missing.items()
         )
         for key, value in progress(found, name, total=len(missing), show=show_progress):
             known[key] = value
-            if file is not None:
+            first = np.shape(next(iter(known.values())))
+            if np.shape(value) != first:
+                raise ValueError(
+                    f"experiment must return results of one shape, got {first} and {np.shape(value)}"
+                )
+            if book is not None:
                 setting, s = missing[key]
-                _append(Path(file), {"setting": setting, "seed": s, "value": value})
-    shapes = {np.shape(known[key]) for key in keys}
-    if len(shapes) > 1:
-        raise ValueError(f"experiment must return results of one shape, got {sorted(shapes)}")
+                _append(book, {"setting": setting, "seed": s, "value": value})
     values = np.array([known[key] for key in keys], dtype=float)
-    shape = (*map(len, axes.values()), seeds, *shapes.pop())
+    shape = (*map(len, axes.values()), seeds, *values.shape[1:])
     return Sweep(axes, seeds, values.reshape(shape), len(missing))
 
 
@@ -125,7 +133,7 @@ def _axes(settings: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
             raise ValueError(f"settings[{axis!r}] must be a sequence with at least one value, got {values!r}")
         axes[axis] = [value.item() if isinstance(value, np.generic) else value for value in values]
         for value in axes[axis]:
-            if not isinstance(value, (str, Real)):
+            if not isinstance(value, (str, int, float)):
                 raise TypeError(f"settings[{axis!r}] must hold numbers or strings, got {value!r}")
         if len(set(axes[axis])) < len(axes[axis]):
             raise ValueError(f"settings[{axis!r}] must hold each value once, got {axes[axis]}")
@@ -145,34 +153,32 @@ def _compute(
     experiment: Experiment, name: str, key: str, cell: tuple[Setting, int], environment: dict[str, str]
 ) -> tuple[str, Any]:
     """One cell, in the process of a worker."""
-    _pin()
     os.environ.update(environment)
-    try:
-        value = experiment(stream(f"{name}/{key}"), **cell[0])
-    except Exception as error:
-        raise RuntimeError(f"the cell {cell[0]}, seed {cell[1]} failed: {error!r}") from error
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu().numpy()
-    return key, np.asarray(value, dtype=float).tolist()
-
-
-@cache
-def _pin() -> None:
-    """Keep this process to one thread."""
-    torch.set_num_threads(1)
-    threadpool_limits(limits=1)
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """The same for the process that calls, as long as the sweep runs."""
-    before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with threadpool_limits(limits=1):
-            yield
+            value = experiment(stream(f"{name}/{key}"), **cell[0])
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu().numpy()
+        return key, np.asarray(value, dtype=float).tolist()
+    except Exception as error:
+        raise RuntimeError(f"the cell {cell[0]}, seed {cell[1]} failed: {error!r}") from error
+
+
+@contextlib.contextmanager
+def _one_thread(environment: dict[str, str]) -> Iterator[None]:
+    """Let the process that calls have this environment and one thread of torch, as long as the sweep runs.
+
+    The environment keeps libraries to one thread that are loaded later, by a cell.
+    """
+    threads, variables = torch.get_num_threads(), {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
+        for name, value in variables.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _backend(client: Any) -> contextlib.AbstractContextManager[Any]:
@@ -183,28 +189,62 @@ def _backend(client: Any) -> contextlib.AbstractContextManager[Any]:
 
 def _header(name: str, experiment: Experiment) -> dict[str, Any]:
     """What the results in a file have in common: the sweep, `FEATLEARN_SEED`, the scale, the code of the experiment."""
-    try:
-        source = inspect.getsource(inspect.unwrap(experiment))
-    except (OSError, TypeError):
-        source = repr(type(experiment))
-    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+    digest = hashlib.sha256("\0".join(_identity(experiment)).encode()).hexdigest()[:16]
     return {"sweep": name, "experiment": digest, SEED_VARIABLE: seed(), SCALE_VARIABLE: scale()}
 
 
-def _read(path: Path, header: dict[str, Any]) -> dict[str, Any]:
-    """The finished cells in the file, which is begun if it is not there. A last line without its end is cut off."""
-    first, text = _line(header), path.read_bytes() if path.exists() else b""
+def _identity(experiment: Experiment) -> Iterator[str]:
+    """What tells a function from others: source, names, constants, defaults and what it closes over; not what it calls."""
+    if isinstance(experiment, partial):
+        yield repr((experiment.args, sorted(experiment.keywords.items())))
+        yield from _identity(experiment.func)
+        return
+    if not inspect.isfunction(experiment):
+        raise TypeError(
+            f"experiment must be a function, or a partial of one, if results are kept in a file, got {experiment!r}"
+        )
+    with contextlib.suppress(OSError):
+        yield inspect.getsource(experiment)
+    code = experiment.__code__
+    yield repr((code.co_code, code.co_names, experiment.__defaults__, experiment.__kwdefaults__))
+    yield repr(sorted(repr(constant) for constant in code.co_consts if not inspect.iscode(constant)))
+    for cell in experiment.__closure__ or ():
+        content = cell.cell_contents
+        yield from _identity(content) if inspect.isfunction(content) else [repr(content)]
+
+
+@contextlib.contextmanager
+def _book(file: str | Path | None) -> Iterator[BinaryIO | None]:
+    """The file, open for this sweep alone."""
+    if file is None:
+        yield None
+        return
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    with Path(file).open("a+b") as book:
+        if fcntl is not None:
+            try:
+                fcntl.flock(book, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(f"file is in use by another sweep: {file}") from None
+        yield book
+
+
+def _read(book: BinaryIO, header: dict[str, Any]) -> dict[str, Any]:
+    """The finished cells in the file, which is begun if it is empty. A last line without its end is cut off."""
+    book.seek(0)
+    first, text = _line(header), book.read()
     if first.startswith(text):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(first)
+        book.truncate(0)
+        _append(book, header)
         return {}
     if not text.startswith(first):
         raise ValueError(
-            f"file must hold results of this sweep, but {path} begins with {text.splitlines()[0][:300]!r} "
+            f"file must hold results of this sweep, but {book.name} begins with {text.splitlines()[0][:300]!r} "
             f"instead of {first!r}: name another file, or delete it"
         )
     *lines, rest = text.split(b"\n")
-    os.truncate(path, len(text) - len(rest))
+    if rest:
+        book.truncate(len(text) - len(rest))
     records = map(json.loads, lines[1:])
     return {_key(record["setting"], record["seed"]): record["value"] for record in records}
 
@@ -213,8 +253,7 @@ def _line(record: dict[str, Any]) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
-def _append(path: Path, record: dict[str, Any]) -> None:
-    with path.open("ab") as file:
-        file.write(_line(record))
-        file.flush()
-        os.fsync(file.fileno())
+def _append(book: BinaryIO, record: dict[str, Any]) -> None:
+    book.write(_line(record))
+    book.flush()
+    os.fsync(book.fileno())

@@ -1,5 +1,8 @@
 """Kernels against scikit-learn and brute force, products with K against K, regression against KernelRidge."""
 
+import weakref
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -255,14 +258,35 @@ def test_out_of_memory_on_a_gpu_and_other_errors():
     def full(*points):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 8 GiB")
 
-    def broken(*points):
-        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+    def broken(text, *points):
+        raise RuntimeError(text)
 
     X, v = np.eye(6, 2), torch.ones(6, dtype=torch.float64)
     with pytest.raises(MemoryError, match="block=2048"):
         KernelOperator(full, X)(v)
-    with pytest.raises(RuntimeError, match="mat1"):
-        KernelOperator(broken, X)(v)
+    for text in (
+        "mat1 and mat2 shapes cannot be multiplied",
+        "PYTORCH_CUDA_ALLOC_CONF: Unrecognized key",
+        "its data is not allocated yet",
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            KernelOperator(partial(broken, text), X)(v)
+    for text in ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)"):
+        with pytest.raises(MemoryError, match="lower block"):
+            KernelOperator(partial(broken, text), X)(v)
+
+
+def test_one_block_is_alive_at_a_time():
+    alive, most = [], []
+
+    def watched(X, Y=None):
+        K = Gaussian()(X, Y)
+        alive.append(weakref.ref(K))
+        most.append(sum(block() is not None for block in alive))
+        return K
+
+    KernelOperator(watched, np.eye(12, 2), block=4)(torch.ones(12, dtype=torch.float64))
+    assert max(most) == 1
 
 
 @pytest.mark.parametrize("solver", kernels.SOLVERS)

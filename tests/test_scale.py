@@ -39,9 +39,12 @@ def test_the_entries_counted_are_those_computed():
     A = KernelOperator(Gaussian(), X, block=25)
     A(torch.ones(100, dtype=torch.float64))
     assert A.evaluations == 100 * 125 / 2
+    off, on = 100 * 75 // 2, 100 * 25
     slow = {"operations": 1.0, "bytes": 1e9}
-    assert bench_scale.roofline(A.evaluations, slow) == A.evaluations * bench_scale.OPERATIONS
-    assert bench_scale.roofline(1, {"operations": 1e9, "bytes": 1.0}) == bench_scale.BYTES
+    assert bench_scale.roofline(A.evaluations, on, slow) == 30 * off + 28 * on
+    assert bench_scale.roofline(A.evaluations, on, {"operations": 1e9, "bytes": 1.0}) == 28 * off + 24 * on
+    assert bench_scale.diagonal(1000, "cpu") == 1000**2
+    assert bench_scale.diagonal(4096, "cpu") == 4096 * 2048
 
 
 def test_all_solvers_reach_the_goal_on_the_same_problem(monkeypatch):

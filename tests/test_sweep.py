@@ -6,23 +6,47 @@ import signal
 import subprocess
 import sys
 import time
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from distributed import Client, LocalCluster
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from featlearn import sweep
 
 GRID = {"d": [3, 40], "n": [50, 200]}
 SEEDS = 3
 CELLS = 12
+CALLS = []
 
 
 def largest(rng, d, n):
-    """A number whose last digits depend on the order of the sums."""
     return np.linalg.norm(rng.standard_normal((n, d)), 2)
+
+
+def threads(rng, d):
+    """The threads of torch and of all libraries, one of them loaded by the cell."""
+    import scipy.linalg
+
+    scipy.linalg.eigvalsh(np.eye(d))
+    environment = [os.environ[name] for name in sweep.THREADS]
+    return [torch.get_num_threads(), *{i["num_threads"] for i in threadpool_info()}, *map(int, environment)]
+
+
+def weighted(rng, d, n, k):
+    return k * d
+
+
+def interrupted(rng, d, n):
+    """Stops at its fifth call, as Ctrl-C does."""
+    CALLS.append(d)
+    if len(CALLS) == 5:
+        raise KeyboardInterrupt
+    return largest(rng, d, n)
 
 
 def slow(rng, d, n):
@@ -76,10 +100,19 @@ def test_seeds_and_names_change_the_numbers(expected, monkeypatch):
     assert np.array_equal(run(workers=2).values, other)
 
 
-def test_threads_are_given_back():
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_cell_has_one_thread_and_the_caller_gets_its_own_back(workers, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
-    run()
-    assert torch.get_num_threads() == before
+    torch.set_num_threads(2)
+    with threadpool_limits(2):
+        pools = [i["num_threads"] for i in threadpool_info()]
+        found = run(threads, {"d": [3, 4]}, workers=workers).values
+        assert [i["num_threads"] for i in threadpool_info()] == pools
+    assert torch.get_num_threads() == 2
+    assert "OMP_NUM_THREADS" not in os.environ
+    torch.set_num_threads(before)
+    assert (found == 1).all()
 
 
 def test_a_grid_may_grow(tmp_path, expected):
@@ -135,14 +168,8 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_result(tmp_path, expe
 
 
 def test_an_interruption_leaves_whole_lines(tmp_path, expected):
-    file, calls = tmp_path / "stopped.jsonl", []
-
-    def interrupted(rng, d, n):
-        calls.append(d)
-        if len(calls) == 5:
-            raise KeyboardInterrupt
-        return largest(rng, d, n)
-
+    file = tmp_path / "stopped.jsonl"
+    CALLS.clear()
     with pytest.raises(KeyboardInterrupt):
         run(interrupted, file=file)
     assert [json.loads(line)["seed"] for line in lines(file)[1:]] == [0, 1, 2, 0]
@@ -166,6 +193,23 @@ def test_results_of_another_experiment_are_not_mixed(tmp_path, monkeypatch):
     run(file=file)
     with pytest.raises(ValueError, match="file must hold results of this sweep"):
         run(lambda rng, d, n: d, file=file)
+
+    def times(factor):
+        return lambda rng, d, n: factor * d
+
+    pairs = [
+        (times(1), times(7)),
+        (partial(weighted, k=1), partial(weighted, k=2)),
+        (lambda rng, d, n: d + 1, lambda rng, d, n: d + 2),
+        (eval("lambda rng, d, n: d * n"), eval("lambda rng, d, n: d - n")),
+    ]
+    for i, (one, other) in enumerate(pairs):
+        run(one, file=tmp_path / f"{i}.jsonl")
+        assert run(one, file=tmp_path / f"{i}.jsonl").computed == 0
+        with pytest.raises(ValueError, match="file must hold results of this sweep"):
+            run(other, file=tmp_path / f"{i}.jsonl")
+    with pytest.raises(TypeError, match="experiment must be a function"):
+        run(np.linalg.LinAlgError, file=tmp_path / "class.jsonl")
     with pytest.raises(ValueError, match="name another file"):
         run(file=file, name="other")
     monkeypatch.setenv("FEATLEARN_SEED", "5")
@@ -175,6 +219,16 @@ def test_results_of_another_experiment_are_not_mixed(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="begins with b'a letter'"):
         run(file=file)
     assert file.read_text() == "a letter"
+
+
+def test_two_sweeps_do_not_share_a_file(tmp_path):
+    file = tmp_path / "shared.jsonl"
+
+    def nested(rng, d, n):
+        run(file=file)
+
+    with pytest.raises(RuntimeError, match="file is in use by another sweep"):
+        run(nested, file=file)
 
 
 def test_a_failing_cell_is_named_and_the_others_are_kept(tmp_path):
@@ -196,8 +250,11 @@ def test_arguments_are_named():
     for bad in ("abc", [], [1, 1.0]):
         with pytest.raises(ValueError, match=r"settings\['d'\]"):
             run(settings={"d": bad})
-    with pytest.raises(TypeError, match=r"settings\['d'\] must hold numbers or strings"):
-        run(settings={"d": [[1, 2]]})
+    for bad in ([1, 2], Fraction(1, 3)):
+        with pytest.raises(TypeError, match=r"settings\['d'\] must hold numbers or strings"):
+            run(settings={"d": [bad]})
+    with pytest.raises(RuntimeError, match=r"cell \{'d': 2\}, seed 0 failed: ValueError"):
+        run(lambda rng, d: "a word", {"d": [2]})
     with pytest.raises(ValueError, match="one shape"):
         run(lambda rng, d: [0.0] * d, {"d": [2, 3]})
     for bad in (0, 1.5):

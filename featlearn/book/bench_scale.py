@@ -4,10 +4,11 @@ Run ``python -m featlearn.book.bench_scale`` on a CPU and with ``--device cuda``
 `featlearn/data/scale_cpu.json` and `scale_cuda.json`. The labels are $y = \sin(w\cdot x) + 0.1\,\xi$ with Gaussian $x\in\mathbb{R}^{10}$
 and $\|w\| = 1$. The kernel is Gaussian, its entries are float32, and only the direct solver, in float64, stores them.
 
-One product with $K$ computes $E \approx n^2/2$ entries in blocks. An entry costs $2(d + 2)$ operations in the matrix product
-that gives the distances, one for its sign, one exponential (counted as one operation) and four in the two products with the vector: 30 for $d = 10$. It crosses
-the memory seven times: written by the matrix product, read and written twice by the sign and the exponential, read by two products: 28 bytes. The roofline
-is the larger of operations over the rate of a large matrix product and bytes over the speed of a large copy, both measured in the same run.
+One product with $K$ computes its entries in blocks, $n^2/2$ of them and half of the diagonal blocks. An entry costs $2(d + 2)$ operations in the
+matrix product that gives the distances, one for its sign, one exponential (counted as one operation) and four in the two products with the vector: 30 for
+$d = 10$. It crosses the memory seven times: written by the matrix product, read and written twice by the sign and the exponential, read by two products: 28
+bytes. In a diagonal block there is one product with the vector, not two. The roofline is the larger of operations over the rate of a large matrix
+product and bytes over the speed of a large copy, both measured in the same run.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from torch import Tensor
 
 from featlearn import linalg, seeding
 from featlearn.book import stored
-from featlearn.kernels import Gaussian, KernelOperator, KernelRegression, nystrom_preconditioner
+from featlearn.kernels import BLOCK, Gaussian, KernelOperator, KernelRegression, nystrom_preconditioner
 from featlearn.notebook import progress
 
 D, NOISE, BANDWIDTH, RIDGE, RANK = 10, 0.1, 2.0, 0.1, 500
@@ -79,19 +80,25 @@ def ceilings(device: str) -> dict[str, float]:
     }
 
 
-def roofline(entries: float, ceiling: dict[str, float]) -> float:
-    """Least seconds for a product that computes so many entries, passing blocks through memory."""
-    return entries * max(OPERATIONS / ceiling["operations"], BYTES / ceiling["bytes"])
+def roofline(entries: int, diagonal: int, ceiling: dict[str, float]) -> float:
+    """Least seconds for a product that computes so many entries, `diagonal` of them in diagonal blocks, through memory."""
+    operations, moved = OPERATIONS * entries - 2 * diagonal, BYTES * entries - 4 * diagonal
+    return max(operations / ceiling["operations"], moved / ceiling["bytes"])
+
+
+def diagonal(n: int, device: str) -> int:
+    """Entries in the diagonal blocks of K, for n a multiple or a part of a block."""
+    return n * min(n, BLOCK[device])
 
 
 class Meter:
-    """Watches the test error of an iterative solver, off the clock, and asks it to stop at the goal."""
+    """Watches the test error of an iterative solver, off the clock, and asks it to stop at the goal unless `stops` is off."""
 
     def __init__(self, X: Tensor, X_test: np.ndarray, clean: np.ndarray, device: str) -> None:
         self.X, self.device = X, device
         self.X_test = torch.as_tensor(X_test).to(X)
         self.clean = torch.as_tensor(clean).to(X)
-        self.start, self.spent, self.errors = clock(device), 0.0, []
+        self.start, self.spent, self.errors, self.stops = clock(device), 0.0, [], True
 
     def error(self, alpha: Tensor) -> float:
         """Mean squared test error over the variance of the clean labels."""
@@ -104,7 +111,7 @@ class Meter:
         before = clock(self.device)
         self.errors.append(self.error(alpha))
         self.spent += clock(self.device) - before
-        return self.errors[-1] <= GOAL
+        return self.stops and self.errors[-1] <= GOAL
 
     @property
     def seconds(self) -> float:
@@ -198,7 +205,8 @@ def beyond(device: str) -> dict[str, Any]:
 
 def measure(device: str, largest: int) -> dict[str, Any]:
     """All times on one device, for n = 2¹⁰ up to the limits."""
-    origin = stored.origin(f"python -m featlearn.book.bench_scale --device {device}", device)
+    command = f"python -m featlearn.book.bench_scale --device {device}"
+    origin = stored.origin(command if largest == 2**20 else f"{command} --largest {largest}", device)
     limits = {name: min(limit, largest) for name, limit in LIMITS[device].items()}
     sizes = [2**k for k in range(10, int(math.log2(max(limits.values()))) + 1)]
     solvers = [name for name in limits if name != "product"]
@@ -228,6 +236,8 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=2**20, help="largest n of solvers and products")
     parser.add_argument("--out", type=Path, help="file to write")
     options = parser.parse_args()
+    if options.largest < 2**20 and options.out is None:
+        parser.error("--largest needs --out: the stored results are those without it")
     result = measure(options.device, options.largest)
     stored.write(options.out or stored.DATA / f"scale_{options.device}.json", result, indent=1)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from dataclasses import asdict
@@ -67,7 +68,7 @@ def run(chapter: str, scale: str = "full") -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main() -> int:
     """Run one chapter and write the file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("chapter", choices=KEPT)
@@ -76,10 +77,12 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     origin = stored.origin(f"python -m featlearn.book.full {options.chapter}", device)
     result = {**origin, **run(options.chapter)}
-    stored.write(options.out or stored.DATA / f"full_{options.chapter}.json", result)
-    for error in result["errors"]:
-        print(error)
+    broken = [error for error in result["errors"] if not error.startswith("ClaimFailed")]
+    target = options.out or stored.DATA / f"full_{options.chapter}.json"
+    stored.write(target.with_suffix(".failed.json") if broken else target, result)
+    print("\n".join(result["errors"]))
+    return int(bool(broken))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -68,7 +68,8 @@ def full_claims(results: Iterable[dict[str, Any]]) -> str:
         interval = "" if claim["interval"] is None else "[{:.3g}, {:.3g}]".format(*claim["interval"])
         said = f"<code>{claim['id']}</code> {html.escape(claim['says'])}"
         sign = claims.SIGNS[claim["verdict"]]
-        values = (f"{claim['quick']:.3g}", f"{claim['measured']:.3g}", interval)
+        quick = "" if claim["quick"] is None else f"{claim['quick']:.3g}"
+        values = (quick, f"{claim['measured']:.3g}", interval)
         cells = "".join(f"<td>{value}</td>" for value in (said, html.escape(claim["predicted"]), *values))
         lines.append(f'<tr><td class="fl-{claim["verdict"]}">{sign} {claim["verdict"]}</td>{cells}</tr>')
     head = ("verdict", "claim", "predicted", "quick", "full", "interval")
