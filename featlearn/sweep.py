@@ -194,7 +194,7 @@ def _header(name: str, experiment: Experiment) -> dict[str, Any]:
 
 
 def _identity(experiment: Experiment) -> Iterator[str]:
-    """What tells a function from others: source, names, constants, defaults and what it closes over; not what it calls."""
+    """What tells a function from others: its source, its defaults and what it closes over; not what it calls."""
     if isinstance(experiment, partial):
         yield repr((experiment.args, sorted(experiment.keywords.items())))
         yield from _identity(experiment.func)
@@ -203,11 +203,14 @@ def _identity(experiment: Experiment) -> Iterator[str]:
         raise TypeError(
             f"experiment must be a function, or a partial of one, if results are kept in a file, got {experiment!r}"
         )
+    code, source = experiment.__code__, ""
     with contextlib.suppress(OSError):
-        yield inspect.getsource(experiment)
-    code = experiment.__code__
-    yield repr((code.co_code, code.co_names, experiment.__defaults__, experiment.__kwdefaults__))
-    yield repr(sorted(repr(constant) for constant in code.co_consts if not inspect.iscode(constant)))
+        source = inspect.getsource(experiment)
+    yield source
+    yield repr((experiment.__defaults__, experiment.__kwdefaults__))
+    if not source or experiment.__name__ == "<lambda>":  # a line may hold several
+        constants = sorted(repr(constant) for constant in code.co_consts if not inspect.iscode(constant))
+        yield repr((code.co_code, code.co_names, constants))
     for cell in experiment.__closure__ or ():
         content = cell.cell_contents
         yield from _identity(content) if inspect.isfunction(content) else [repr(content)]
