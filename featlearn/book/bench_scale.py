@@ -70,7 +70,9 @@ def seconds_of(run: Callable[[], Any], device: str, least: float = 0.3) -> float
 def ceilings(device: str) -> dict[str, float]:
     """Operations a second of a large float32 matrix product; bytes a second, read and written, of a large copy."""
     side, length = (8192, 2**30) if device == "cuda" else (2048, 2**26)
-    A, b = torch.rand(side, side, device=device), torch.rand(length, device=device)
+    rng = seeding.stream("scale/ceilings", "torch", device)
+    A = torch.rand(side, side, generator=rng, device=device)
+    b = torch.rand(length, generator=rng, device=device)
     C, copy = torch.empty_like(A), torch.empty_like(b)
     multiply, move = (lambda: torch.mm(A, A, out=C)), (lambda: copy.copy_(b))
     multiply(), move()
