@@ -19,17 +19,21 @@ settings.load_profile("featlearn")
 
 
 class Elsewhere(nbval.plugin.RunningKernel):
-    """Where nbval runs a notebook: in an empty folder, as on Colab, in which it must leave nothing."""
+    """Where nbval runs a chapter: in an empty folder, as on Colab, in which it must leave nothing.
+
+    The appendices run where they are: the scoreboard reads the chapters beside it.
+    """
 
     def __init__(self, kernel_name, cwd, startup_timeout):
-        self.folder = TemporaryDirectory()
-        super().__init__(kernel_name, self.folder.name, startup_timeout)
+        self.folder = TemporaryDirectory() if os.path.basename(cwd) == "chapters" else None
+        super().__init__(kernel_name, self.folder.name if self.folder else cwd, startup_timeout)
 
     def stop(self):
         super().stop()
-        left = os.listdir(self.folder.name)
-        self.folder.cleanup()
-        assert left == []
+        if self.folder:
+            left = os.listdir(self.folder.name)
+            self.folder.cleanup()
+            assert left == []
 
 
 nbval.plugin.RunningKernel = Elsewhere
