@@ -34,43 +34,43 @@ test: book ## run everything that must pass: code style, package, notebooks (str
 	@FEATLEARN_PROGRESS=off OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 notebooks: $(INSTALLED) ## re-execute in place the notebooks whose code or package changed
-	@$(BIN)/python -m featlearn.book notebooks
+	@$(BIN)/python -m book notebooks
 
 claims: $(INSTALLED) ## print the scoreboard, write _build/claims.json
-	@$(BIN)/python -m featlearn.book claims
+	@$(BIN)/python -m book claims
 
 reseed: $(INSTALLED) ## run every notebook under other seeds: make reseed SEEDS="1 2 3"
-	@$(BIN)/python -m featlearn.book reseed $(SEEDS)
+	@$(BIN)/python -m book reseed $(SEEDS)
 
 colab: book ## write the notebooks for Colab, without solutions, and the solutions apart, to _build/colab
-	@$(BIN)/python -m featlearn.book.colab
+	@$(BIN)/python -m book.colab
 
 assignment: book ## write an nbgrader assignment: make assignment CHAPTER=04 (WRITTEN=yes adds the derivations)
-	@$(BIN)/python -m featlearn.book.assignment "$(CHAPTER)" $(if $(filter yes,$(WRITTEN)),--written)
+	@$(BIN)/python -m book.assignment "$(CHAPTER)" $(if $(filter yes,$(WRITTEN)),--written)
 
 pdf: book ## print the book and the exercise sheets with Chromium, to _build/pdf
-	@$(BIN)/python -m featlearn.book.printing
+	@$(BIN)/python -m book.printing
 
 bench: $(INSTALLED) ## time the tangent kernels against others (ten minutes), write featlearn/data/speed.json
-	@$(BIN)/python -m featlearn.book.bench
+	@$(BIN)/python -m experiments.tangent_kernels
 
 bench-solvers: $(INSTALLED) ## time the kernel solvers of chapter 1 anew (ten minutes)
-	@$(BIN)/python -m featlearn.book.bench_solvers
+	@$(BIN)/python -m experiments.solvers
 
 bench-scale: $(INSTALLED) ## time kernel regression up to n = 65,536 (five minutes; a GPU, up to a million: DEVICE=cuda), write featlearn/data/scale_*.json
-	@$(BIN)/python -m featlearn.book.bench_scale --device $(DEVICE)
+	@$(BIN)/python -m experiments.kernel_scale --device $(DEVICE)
 
 full: $(INSTALLED) ## chapter 6 at d up to 100 (minutes on a GPU), write featlearn/data/damian.json
-	@$(BIN)/python -m featlearn.book.full_damian
+	@$(BIN)/python -m experiments.full_damian
 
 full-chapter: $(INSTALLED) ## run a chapter with FEATLEARN_SCALE=full and keep its claims and curves: make full-chapter CHAPTER=04_ntk
-	@$(BIN)/python -m featlearn.book.full $(CHAPTER)
+	@$(BIN)/python -m experiments.full_chapter $(CHAPTER)
 
 agreement: $(INSTALLED) ## compare every kernel, solver and experiment on a GPU with the CPU, write featlearn/data/agreement.json
-	@$(BIN)/python -m featlearn.book.agreement
+	@$(BIN)/python -m experiments.agreement
 
 live: $(INSTALLED) ## compute the data of the live figures (two minutes), write featlearn/data/live.json
-	@$(BIN)/python -m featlearn.book.live
+	@$(BIN)/python -m experiments.live_figures
 
 serve: book ## build the site and serve it on this machine, port 8000 or PORT=...
 	@echo "http://localhost:$(PORT)/  (Ctrl-C stops)"

@@ -1,13 +1,13 @@
 r"""Activations and their duals.
 
-The *dual* of $\varphi$ is the expectation $\mathbb{E}[\varphi(u)\varphi(v)]$ over a Gaussian pair with variances
-$q_x, q_y$ and covariance $q_{xy}$. It is the kernel of infinitely many random features $\varphi(w\cdot x)$ and
-one step of the recursion for wide networks. The *derivative dual*, $\mathbb{E}[\varphi'(u)\varphi'(v)]$, is the factor by
-which the tangent kernel passes a layer. ReLU and erf have closed forms; any other function goes through its
-Hermite series.
+The *dual* of $\varphi$ is the expectation $\mathbb{E}[\varphi(u)\varphi(v)]$ over a Gaussian pair
+with variances $q_x, q_y$ and covariance $q_{xy}$. It is the kernel of infinitely many random
+features $\varphi(w\cdot x)$ and one step of the recursion for wide networks. The *derivative dual*,
+$\mathbb{E}[\varphi'(u)\varphi'(v)]$, is the factor by which the tangent kernel passes a layer. ReLU
+and erf have closed forms; any other function goes through its Hermite series.
 
-All duals are differentiable, with finite gradients also where the pair is degenerate: equal, opposite or
-zero inputs.
+All duals are differentiable, with finite gradients also where the pair is degenerate: equal,
+opposite or zero inputs.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ def _root(q: Tensor) -> Tensor:
 
 
 def _angle(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""$\sqrt{q_xq_y}$, and $\gamma$ with $\cos\gamma = q_{xy}/\sqrt{q_xq_y}$, its cosine and its sine.
+    r"""$\sqrt{q_xq_y}$, and $\gamma$ with $\cos\gamma = q_{xy}/\sqrt{q_xq_y}$, its cosine and its
+    sine.
 
-    The angle comes from atan2, not from arccos, and the sine has derivative 0 where it is 0. Automatic
-    differentiation then gives the true derivatives of the dual at $\gamma = 0$ and $\pi$, where arccos has none.
-    Where all three are equal the cosine is 1 exactly.
+    The angle comes from atan2, not from arccos, and the sine has derivative 0 where it is 0.
+    Automatic differentiation then gives the true derivatives of the dual at $\gamma = 0$ and $\pi$,
+    where arccos has none. Where all three are equal the cosine is 1 exactly.
     """
     size = _root(q_x) * _root(q_y)
     cos = q_xy / torch.where(size == 0, 1.0, size)
@@ -48,21 +49,27 @@ def _angle(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> tuple[Tensor, Tensor, Tens
 
 
 def _relu_dual(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
-    r"""$\frac{\sqrt{q_xq_y}}{2\pi}\bigl(\sin\gamma + (\pi - \gamma)\cos\gamma\bigr)$ (Cho and Saul 2009)."""
+    r"""$\frac{\sqrt{q_xq_y}}{2\pi}\bigl(\sin\gamma + (\pi - \gamma)\cos\gamma\bigr)$ (Cho and Saul
+    2009).
+    """
     size, gamma, cos, sin = _angle(q_x, q_xy, q_y)
     return size / (2 * math.pi) * (sin + (math.pi - gamma) * cos)
 
 
 def _relu_derivative_dual(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
-    r"""$\frac{\pi - \gamma}{2\pi}$: the probability that both are positive. It has a kink at $\gamma = 0$, gradient 0 there."""
+    r"""$\frac{\pi - \gamma}{2\pi}$.
+
+    The probability that both are positive. It has a kink at $\gamma = 0$, gradient 0 there.
+    """
     return (math.pi - _angle(q_x, q_xy, q_y)[1]) / (2 * math.pi)
 
 
 def _erf_angle(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     r"""$\sqrt{uv}$, $\sin = 2q_{xy}/\sqrt{uv}$ and its cosine, with $u = 1 + 2q_x$, $v = 1 + 2q_y$.
 
-    $\cos^2 = \frac1u + \frac1v - \frac1{uv} + \frac4{uv}(\sqrt{q_xq_y} - q_{xy})(\sqrt{q_xq_y} + q_{xy})$. The first bracket is 0 where all three are equal;
-    where rounding makes it negative, the value is mended and the derivative kept.
+    $\cos^2 = \frac1u + \frac1v - \frac1{uv} + \frac4{uv}(\sqrt{q_xq_y} - q_{xy})(\sqrt{q_xq_y} +
+    q_{xy})$. The first bracket is 0 where all three are equal; where rounding makes it negative,
+    the value is mended and the derivative kept.
     """
     u, v = 1 + 2 * q_x, 1 + 2 * q_y
     size, product = u.sqrt() * v.sqrt(), _root(q_x) * _root(q_y)
@@ -73,7 +80,9 @@ def _erf_angle(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> tuple[Tensor, Tensor, 
 
 
 def _erf_dual(q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
-    r"""$\frac2\pi\arcsin\frac{2q_{xy}}{\sqrt{(1 + 2q_x)(1 + 2q_y)}}$ (Williams 1997), by atan2 as above."""
+    r"""$\frac2\pi\arcsin\frac{2q_{xy}}{\sqrt{(1 + 2q_x)(1 + 2q_y)}}$ (Williams 1997), by atan2 as
+    above.
+    """
     _, sin, cos = _erf_angle(q_x, q_xy, q_y)
     return 2 / math.pi * torch.atan2(sin, cos)
 
@@ -91,13 +100,16 @@ def _step(z: Tensor) -> Tensor:
 def _series_dual(
     name: str, function: Function, degree: int, jump: float, sharp: Function, closed: Dual
 ) -> Dual:
-    r"""$\sum_ka_k(q_x)\,a_k(q_y)\,\rho^k$ with $\rho = q_{xy}/\sqrt{q_xq_y}$ (Mehler), summed by Horner's rule.
+    r"""$\sum_ka_k(q_x)\,a_k(q_y)\,\rho^k$ with $\rho = q_{xy}/\sqrt{q_xq_y}$ (Mehler), summed by
+    Horner's rule.
 
-    A kink of $\varphi$ or a step of $\varphi'$ at zero makes the series slow. It is $c$ = `jump` times ReLU's, or the step's, $\sigma$ =
-    `sharp`, whose dual is known. So $c^2$ times the series of $\sigma$ is taken out, term by term, and $c^2$ times the closed form
-    put in. The sum ends where the rest is below rounding. A variance of zero becomes $10^{-20}$, so that $\rho$ exists; without a kink $a_0$ is $\varphi(0)$
-    there, exactly, since the next layer would divide what rounding leaves by itself. Raises where the coefficients miss more than 1 % of the second
-    moment of $\varphi - c\sigma$.
+    A kink of $\varphi$ or a step of $\varphi'$ at zero makes the series slow. It is $c$ = `jump`
+    times ReLU's, or the step's, $\sigma$ = `sharp`, whose dual is known. So $c^2$ times the series
+    of $\sigma$ is taken out, term by term, and $c^2$ times the closed form put in. The sum ends
+    where the rest is below rounding. A variance of zero becomes $10^{-20}$, so that $\rho$ exists;
+    without a kink $a_0$ is $\varphi(0)$ there, exactly, since the next layer would divide what
+    rounding leaves by itself. Raises where the coefficients miss more than 1 % of the second moment
+    of $\varphi - c\sigma$.
     """
 
     def positive(q: Tensor) -> Tensor:
@@ -131,7 +143,9 @@ def _series_dual(
         for k in range(min(degree, max(last_x, last_y)), -1, -1):
             term = a_x[k] * a_y[k] - b_x[k] * b_y[k] if jump else a_x[k] * a_y[k]
             total = total * rho + term
-        return (total + jump**2 * closed(positive(q_x), q_xy, positive(q_y)) if jump else total).to(dtype)
+        return (total + jump**2 * closed(positive(q_x), q_xy, positive(q_y)) if jump else total).to(
+            dtype
+        )
 
     return dual
 
@@ -140,11 +154,12 @@ def _series_dual(
 class Activation:
     r"""A function $\varphi$ and its dual.
 
-    Calling it applies $\varphi$ entry by entry. Without a closed form the dual is a Hermite series, the exact
-    dual of $\varphi$ cut at degree `degree` or where the rest is below rounding. For tanh its error is below $10^{-10}$ up
-    to variance 10 and $10^{-5}$ at variance 40. A kink at zero is allowed for. One elsewhere
-    leaves $10^{-4}$ in the dual and up to 1 % in the derivative dual. Where the series misses more than 1 % of $\mathbb{E}[\varphi^2]$, or $\mathbb{E}[\varphi'^2]$ for the derivative dual, it raises. With
-    gradients it keeps a matrix for each degree.
+    Calling it applies $\varphi$ entry by entry. Without a closed form the dual is a Hermite series,
+    the exact dual of $\varphi$ cut at degree `degree` or where the rest is below rounding. For tanh
+    its error is below $10^{-10}$ up to variance 10 and $10^{-5}$ at variance 40. A kink at zero is
+    allowed for. One elsewhere leaves $10^{-4}$ in the dual and up to 1 % in the derivative dual.
+    Where the series misses more than 1 % of $\mathbb{E}[\varphi^2]$, or $\mathbb{E}[\varphi'^2]$
+    for the derivative dual, it raises. With gradients it keeps a matrix for each degree.
     """
 
     name: str
@@ -158,7 +173,8 @@ class Activation:
         return self.function(z)
 
     def dual(self, q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
-        r"""$\mathbb{E}[\varphi(u)\varphi(v)]$ for variances `q_x`, `q_y` and covariances `q_xy`, entry by entry.
+        r"""$\mathbb{E}[\varphi(u)\varphi(v)]$ for variances `q_x`, `q_y` and covariances `q_xy`,
+        entry by entry.
 
         The three broadcast: shapes (n, 1), (n, m) and (m,) give an (n, m) matrix.
         """
@@ -178,21 +194,32 @@ class Activation:
         return right - left if abs(right - left) > 1e-6 else 0.0
 
     def derivative_dual(self, q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
-        r"""$\mathbb{E}[\varphi'(u)\varphi'(v)]$, as `dual`. Raises for a $\varphi$ that jumps at zero: it has no derivative there."""
+        r"""$\mathbb{E}[\varphi'(u)\varphi'(v)]$, as `dual`.
+
+        Raises for a $\varphi$ that jumps at zero: it has no derivative there.
+        """
         left, right = self.function(torch.tensor([-1e-9, 1e-9], dtype=torch.float64)).tolist()
         if abs(right - left) > 1e-6:
-            raise ValueError(f"activation {self.name!r} jumps at zero, so that no tangent kernel exists")
+            raise ValueError(
+                f"activation {self.name!r} jumps at zero, so that no tangent kernel exists"
+            )
         compute = self.closed_derivative or _series_dual(
             f"{self.name}'", self.derivative, self.degree, self.kink, _step, _relu_derivative_dual
         )
         return compute(q_x, q_xy, q_y)
 
     def second_moment(self, q: Tensor) -> Tensor:
-        r"""$\mathbb{E}[\varphi(u)^2]$ for $u \sim N(0, q)$, entry by entry: the dual of equal inputs."""
+        r"""$\mathbb{E}[\varphi(u)^2]$ for $u \sim N(0, q)$, entry by entry.
+
+        The dual of equal inputs.
+        """
         return self.dual(q, q, q)
 
     def derivative_moment(self, q: Tensor) -> Tensor:
-        r"""$\mathbb{E}[\varphi'(u)^2]$ for $u \sim N(0, q)$, entry by entry: the derivative dual of equal inputs."""
+        r"""$\mathbb{E}[\varphi'(u)^2]$ for $u \sim N(0, q)$, entry by entry.
+
+        The derivative dual of equal inputs.
+        """
         return self.derivative_dual(q, q, q)
 
 
@@ -204,10 +231,15 @@ NAMED = {
 
 
 def get(activation: str | Function) -> Activation:
-    """The activation of this name, or one made of a function from tensors to tensors of the same shape."""
+    """The activation of this name, or one made of a function from tensors to tensors of the same
+    shape.
+    """
     if isinstance(activation, Activation):
         return activation
-    if isinstance(activation, torch.nn.ReLU) or activation in (torch.relu, torch.nn.functional.relu):
+    if isinstance(activation, torch.nn.ReLU) or activation in (
+        torch.relu,
+        torch.nn.functional.relu,
+    ):
         return NAMED["relu"]
     if activation in (torch.erf, torch.special.erf):
         return NAMED["erf"]
@@ -219,9 +251,13 @@ def get(activation: str | Function) -> Activation:
     before = probe.clone()
     value = activation(probe)
     if not isinstance(value, Tensor) or (value.shape, value.dtype) != (probe.shape, probe.dtype):
-        raise ValueError("activation must map a tensor to one of the same shape and dtype, entry by entry")
+        raise ValueError(
+            "activation must map a tensor to one of the same shape and dtype, entry by entry"
+        )
     if not torch.equal(probe, before):
         raise ValueError("activation must not change its input in place")
     if not torch.allclose(activation(probe[:1, :1]), value[:1, :1], equal_nan=True):
-        raise ValueError("activation must act entry by entry, but its value depends on other entries")
+        raise ValueError(
+            "activation must act entry by entry, but its value depends on other entries"
+        )
     return Activation(getattr(activation, "__name__", type(activation).__name__), activation)

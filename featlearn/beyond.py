@@ -1,9 +1,11 @@
-r"""Beyond the tangent: quadratic models, signs that silence the linear term, and low rank as a prior.
+r"""Beyond the tangent: quadratic models, signs that silence the linear term, and low rank as a
+prior.
 
-A quadratic function of features $g$ is a symmetric matrix, $f(x) = g(x)^\top Mg(x)$. Fixed features choose the $M$ of
-least Frobenius norm, a trained layer one of small nuclear norm; `minimum_frobenius` and `minimum_nuclear` are the two.
-`SignedNetwork` is a two-layer network near its start whose neurons move under random signs, so that it learns
-through the second-order term of its Taylor series. `ThreeLayer` puts such a layer on top of whitened polynomial features.
+A quadratic function of features $g$ is a symmetric matrix, $f(x) = g(x)^\top Mg(x)$. Fixed features
+choose the $M$ of least Frobenius norm, a trained layer one of small nuclear norm;
+`minimum_frobenius` and `minimum_nuclear` are the two. `SignedNetwork` is a two-layer network near
+its start whose neurons move under random signs, so that it learns through the second-order term of
+its Taylor series. `ThreeLayer` puts such a layer on top of whitened polynomial features.
 """
 
 from __future__ import annotations
@@ -23,17 +25,23 @@ from featlearn import activations, validate
 
 
 def quadratic_form(M: Any, G: Any) -> Tensor:
-    r"""$g_i^\top Mg_i$ for the rows $g_i$ of G, shape (..., n), for M of shape (..., D, D) and G of shape (..., n, D)."""
-    M = validate.as_tensor(M, "M", beside=(G,))
+    r"""$g_i^\top Mg_i$ for the rows $g_i$ of G, shape (..., n), for M of shape (..., D, D) and G of
+    shape (..., n, D).
+    """
+    M = validate.as_tensor(M, "M", like=(G,))
     G = validate.as_tensor(G, "G").to(M)
     if M.ndim < 2 or G.ndim < 2 or M.shape[-2:] != (G.shape[-1],) * 2:
-        raise ValueError(f"M and G must end in (D, D) and (n, D), got {tuple(M.shape)} and {tuple(G.shape)}")
+        raise ValueError(
+            f"M and G must end in (D, D) and (n, D), got {tuple(M.shape)} and {tuple(G.shape)}"
+        )
     return ((G @ M) * G).sum(dim=-1)
 
 
 def _measurements(G: Any, y: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""G, y, the pseudo-inverse of the Gram matrix $(g_i\cdot g_j)^2$, and the interpolant of least Frobenius norm."""
-    G = validate.as_tensor(G, "G", beside=(y,))
+    r"""G, y, the pseudo-inverse of the Gram matrix $(g_i\cdot g_j)^2$, and the interpolant of least
+    Frobenius norm.
+    """
+    G = validate.as_tensor(G, "G", like=(y,))
     y = validate.as_tensor(y, "y").to(G)
     if G.ndim < 2 or y.shape != G.shape[:-1]:
         raise ValueError(
@@ -49,10 +57,11 @@ def _combine(G: Tensor, weights: Tensor) -> Tensor:
 
 
 def minimum_frobenius(G: Any, y: Any) -> Tensor:
-    r"""The symmetric $M$ of least $\|M\|_F$ with $g_i^\top Mg_i = y_i$ for all i, shape (..., D, D).
+    r"""The symmetric $M$ of least $\|M\|_F$ with $g_i^\top Mg_i = y_i$ for all i, shape (..., D,
+    D).
 
-    $M = \sum_ic_ig_ig_i^\top$ with $c = K^+y$, $K_{ij} = (g_i\cdot g_j)^2$: regression with the quadratic kernel. Where no
-    $M$ interpolates, the least-squares one.
+    $M = \sum_ic_ig_ig_i^\top$ with $c = K^+y$, $K_{ij} = (g_i\cdot g_j)^2$: regression with the
+    quadratic kernel. Where no $M$ interpolates, the least-squares one.
 
     Parameters
     ----------
@@ -65,25 +74,31 @@ def minimum_frobenius(G: Any, y: Any) -> Tensor:
 
 
 def minimum_nuclear(G: Any, y: Any, *, iterations: int = 500, tolerance: float = 1e-7) -> Tensor:
-    r"""The symmetric $M$ of least nuclear norm with $g_i^\top Mg_i = y_i$ for all i, shape (..., D, D).
+    r"""The symmetric $M$ of least nuclear norm with $g_i^\top Mg_i = y_i$ for all i, shape (..., D,
+    D).
 
-    Douglas–Rachford splitting: project onto the interpolants, reflect, shrink the eigenvalues by a threshold $\tau$,
+    Douglas–Rachford splitting: project onto the interpolants, reflect, shrink the eigenvalues by a
+    threshold $\tau$,
 
     $$P = \Pi(Z), \qquad N = \mathrm{shrink}_\tau(2P-Z), \qquad Z \leftarrow Z+N-P.$$
 
-    Any $\tau > 0$ leads to a minimiser; we take 0.3 times the largest eigenvalue of the interpolant of least Frobenius norm.
+    Any $\tau > 0$ leads to a minimiser; we take 0.3 times the largest eigenvalue of the interpolant
+    of least Frobenius norm.
 
     Parameters
     ----------
     G, y
-        As in `minimum_frobenius`. Where no $M$ interpolates, the least-squares ones take their place.
+        As in `minimum_frobenius`. Where no $M$ interpolates, the least-squares ones take their
+        place.
     iterations, tolerance
-        Stop when $\|N-P\|_F \le$ `tolerance` $\cdot\|P\|_F$ for every problem, at the latest after `iterations`.
+        Stop when $\|N-P\|_F \le$ `tolerance` $\cdot\|P\|_F$ for every problem, at the latest after
+        `iterations`.
 
     Returns
     -------
     Tensor
-        The last $P$: it interpolates to rounding, or is a least-squares solution, and has the least norm up to the tolerance.
+        The last $P$: it interpolates to rounding, or is a least-squares solution, and has the least
+        norm up to the tolerance.
     """
     iterations = validate.integer(iterations, "iterations")
     tolerance = validate.real(tolerance, "tolerance", above=0)
@@ -102,10 +117,11 @@ def minimum_nuclear(G: Any, y: Any, *, iterations: int = 500, tolerance: float =
 
 @dataclass(frozen=True, eq=False)
 class SignedNetwork:
-    r"""$f_V(x) = \frac1{\sqrt m}\sum_ja_j\bigl[\sigma((w_j+z_jv_j)\cdot x)-\sigma(w_j\cdot x)\bigr]$ with signs $z_j = \pm1$.
+    r"""$f_V(x) = \frac1{\sqrt m}\sum_ja_j\bigl[\sigma((w_j+z_jv_j)\cdot x)-\sigma(w_j\cdot
+    x)\bigr]$ with signs $z_j = \pm1$.
 
-    The start $W, a$ is fixed, the movement $V$ is trained. Source: Bai and Lee (2020); S3, signed dropout. All tensors may
-    carry a first axis of B independent members.
+    The start $W, a$ is fixed, the movement $V$ is trained. Source: Bai and Lee (2020); S3, signed
+    dropout. All tensors may carry a first axis of B independent members.
 
     Parameters
     ----------
@@ -122,9 +138,14 @@ class SignedNetwork:
     activation: str | Callable[[Tensor], Tensor] = torch.nn.functional.softplus
 
     def __post_init__(self) -> None:
-        W, a = validate.as_tensor(self.W, "W", (2, 3), beside=(self.a,)), validate.as_tensor(self.a, "a")
+        W, a = (
+            validate.as_tensor(self.W, "W", (2, 3), like=(self.a,)),
+            validate.as_tensor(self.a, "a"),
+        )
         if a.shape != W.shape[:-1]:
-            raise ValueError(f"a must have shape {tuple(W.shape[:-1])} to go with W, got {tuple(a.shape)}")
+            raise ValueError(
+                f"a must have shape {tuple(W.shape[:-1])} to go with W, got {tuple(a.shape)}"
+            )
         object.__setattr__(self, "W", W.detach())
         object.__setattr__(self, "a", a.detach().to(W))
         object.__setattr__(self, "activation", activations.get(self.activation))
@@ -132,7 +153,7 @@ class SignedNetwork:
     @classmethod
     def draw(
         cls,
-        m: int,
+        width: int,
         d: int,
         rng: np.random.Generator,
         members: int | None = None,
@@ -145,10 +166,12 @@ class SignedNetwork:
         validate.generator(rng, "rng")
         validate.one_of(dtype, "dtype", (torch.float32, torch.float64))
         batch = () if members is None else (validate.integer(members, "members"),)
-        shape = (*batch, validate.integer(m, "m"), validate.integer(d, "d"))
+        shape = (*batch, validate.integer(width, "width"), validate.integer(d, "d"))
         W = rng.standard_normal(shape) / math.sqrt(d)
         a = rng.choice([-1.0, 1.0], shape[:-1])
-        return cls(torch.as_tensor(W).to(device, dtype), torch.as_tensor(a).to(device, dtype), activation)
+        return cls(
+            torch.as_tensor(W).to(device, dtype), torch.as_tensor(a).to(device, dtype), activation
+        )
 
     def _sum(self, neurons: Tensor) -> Tensor:
         r"""$\frac1{\sqrt m}\sum_ja_jh_j$ for neurons $h$ of shape (..., n, m)."""
@@ -160,23 +183,32 @@ class SignedNetwork:
             raise ValueError(f"X must have {self.W.shape[-1]} columns, got {X.shape[-1]}")
         if X.ndim == 3 and X.shape[:1] != self.W.shape[:-2]:
             members = "one network" if self.W.ndim == 2 else f"{len(self.W)} members"
-            raise ValueError(f"X must have shape (n, d), or one batch a member: got {len(X)} for {members}")
+            raise ValueError(
+                f"X must have shape (n, d), or one batch a member: got {len(X)} for {members}"
+            )
         return X
 
     def _labels(self, y: Any, n: int) -> Tensor:
         y = validate.as_tensor(y, "y", (1, 2)).to(self.W)
         if y.shape not in ((n,), (*self.W.shape[:-2], n)):
-            raise ValueError(f"y must have {n} labels, one for each row of X, got shape {tuple(y.shape)}")
+            raise ValueError(
+                f"y must have {n} labels, one for each row of X, got shape {tuple(y.shape)}"
+            )
         return y
 
     def _movement(self, V: Any) -> Tensor:
         V = validate.as_tensor(V, "V", finite=False).to(self.W)
         if V.shape != self.W.shape:
-            raise ValueError(f"V must have the shape of W, {tuple(self.W.shape)}, got {tuple(V.shape)}")
+            raise ValueError(
+                f"V must have the shape of W, {tuple(self.W.shape)}, got {tuple(V.shape)}"
+            )
         return V
 
     def __call__(self, V: Any, X: Any, signs: Any = 1.0) -> Tensor:
-        """The outputs at the rows of X, shape (n,) or (B, n); `signs` is a number or has the shape of a."""
+        """The outputs at the rows of X, shape (n,) or (B, n).
+
+        `signs` is a number or has the shape of a.
+        """
         X, V = self._inputs(X), self._movement(V)
         z = validate.as_tensor(signs, "signs").to(self.a)
         if z.shape not in ((), self.a.shape):
@@ -187,64 +219,80 @@ class SignedNetwork:
         return self._sum(self.activation(X @ moved.mT) - self.activation(X @ self.W.mT))
 
     def mean(self, V: Any, X: Any) -> Tensor:
-        r"""$\mathbb{E}_zf_V(x) = \frac12(f_V+f_{-V})$: exact, because each neuron has a sign of its own."""
+        r"""$\mathbb{E}_zf_V(x) = \frac12(f_V+f_{-V})$.
+
+        Exact, because each neuron has a sign of its own.
+        """
         return (self(V, X) + self(V, X, -1.0)) / 2
 
     def variance(self, V: Any, X: Any) -> Tensor:
-        r"""$\mathrm{Var}_zf_V(x) = \frac1m\sum_ja_j^2\,\tfrac14\bigl[\sigma((w_j+v_j)\cdot x)-\sigma((w_j-v_j)\cdot x)\bigr]^2$."""
+        r"""$\mathrm{Var}_zf_V(x) = \frac1m\sum_ja_j^2\,\tfrac14\bigl[\sigma((w_j+v_j)\cdot
+        x)-\sigma((w_j-v_j)\cdot x)\bigr]^2$.
+        """
         X, V = self._inputs(X), self._movement(V)
         odd = (self.activation(X @ (self.W + V).mT) - self.activation(X @ (self.W - V).mT)) / 2
         return (odd.square() @ self.a.square()[..., None])[..., 0] / self.W.shape[-2]
 
-    def expected_loss(self, V: Any, X: Any, y: Any, decay: float = 0.0) -> Tensor:
-        r"""$\mathbb{E}_z\frac1{2n}\sum_i(f_{V,z}(x_i)-y_i)^2+\lambda\sum_j\|v_j\|^4$, a number or (B,): loss of the mean plus half the variance."""
-        decay = validate.real(decay, "decay", at_least=0)
+    def expected_loss(self, V: Any, X: Any, y: Any, penalty: float = 0.0) -> Tensor:
+        r"""$\mathbb{E}_z\frac1{2n}\sum_i(f_{V,z}(x_i)-y_i)^2+\lambda\sum_j\|v_j\|^4$, a number or
+        (B,): loss of the mean plus half the variance.
+        """
+        penalty = validate.real(penalty, "penalty", at_least=0)
         X, V = self._inputs(X), self._movement(V)
         y = self._labels(y, X.shape[-2])
         fit = ((self.mean(V, X) - y).square() + self.variance(V, X)).mean(dim=-1) / 2
-        return fit + decay * V.square().sum(dim=-1).square().sum(dim=-1)
+        return fit + penalty * V.square().sum(dim=-1).square().sum(dim=-1)
 
     def taylor(self, V: Any, X: Any) -> tuple[Tensor, Tensor]:
         r"""The first two terms of $f_V$ in V, each of the shape of the output.
 
-        $\frac1{\sqrt m}\sum_ja_j\sigma'(w_j\cdot x)\,v_j\cdot x$ and $\frac1{2\sqrt m}\sum_ja_j\sigma''(w_j\cdot x)(v_j\cdot x)^2$.
+        $\frac1{\sqrt m}\sum_ja_j\sigma'(w_j\cdot x)\,v_j\cdot x$ and $\frac1{2\sqrt
+        m}\sum_ja_j\sigma''(w_j\cdot x)(v_j\cdot x)^2$.
         """
         X, V = self._inputs(X), self._movement(V)
         z, moved = X @ self.W.mT, X @ V.mT
         curvature = activations.get(self.activation.derivative).derivative(z)
-        return self._sum(self.activation.derivative(z) * moved), self._sum(curvature * moved.square()) / 2
+        return self._sum(self.activation.derivative(z) * moved), self._sum(
+            curvature * moved.square()
+        ) / 2
 
     def descent(
         self,
         X: Any,
         y: Any,
         *,
-        step: float | Tensor,
+        learning_rate: float | Tensor,
         steps: int,
-        decay: float = 0.0,
+        penalty: float = 0.0,
         rng: np.random.Generator | None = None,
     ) -> Iterator[Tensor]:
-        r"""Gradient descent on $\frac1{2n}\sum_i(f_V(x_i)-y_i)^2+\lambda\sum_j\|v_j\|^4$ from $V = 0$: yields $V_0, V_1, \dots$
+        r"""Gradient descent on $\frac1{2n}\sum_i(f_V(x_i)-y_i)^2+\lambda\sum_j\|v_j\|^4$ from $V =
+        0$: yields $V_0, V_1, \dots$
 
-        With `rng` every step draws fresh signs, which act in the forward pass and therefore also multiply the gradient of
-        each neuron. Without it all signs are $+1$: plain training.
+        With `rng` every step draws fresh signs, which act in the forward pass and therefore also
+        multiply the gradient of each neuron. Without it all signs are $+1$: plain training.
 
         Parameters
         ----------
         X, y
             (n, d) and (n,), or one batch a member, (B, n, d) and (B, n).
-        step, steps
-            $\eta$, one number or (B,) for each member its own, and the number of steps. A member that diverges ends in NaN;
-            when all have, this raises.
-        decay
+        learning_rate, steps
+            $\eta$, one number or (B,) for each member its own, and the number of steps. A member
+            that diverges ends in NaN; when all have, this raises.
+        penalty
             $\lambda$.
         rng
             Generator of the signs, or none.
         """
-        eta = validate.as_tensor(step, "step", (0, 1)).to(self.W)
+        eta = validate.as_tensor(learning_rate, "learning_rate", (0, 1)).to(self.W)
         if (eta <= 0).any() or (eta.ndim == 1 and eta.shape != self.W.shape[:-2]):
-            raise ValueError(f"step must be positive, one number or one for each member, got {step!r}")
-        steps, decay = validate.integer(steps, "steps", at_least=0), validate.real(decay, "decay", at_least=0)
+            raise ValueError(
+                f"learning_rate must be positive, one number or one for each member, got {learning_rate!r}"
+            )
+        steps, penalty = (
+            validate.integer(steps, "steps", at_least=0),
+            validate.real(penalty, "penalty", at_least=0),
+        )
         eta = eta[..., None, None]
         X = self._inputs(X)
         y = self._labels(y, X.shape[-2])
@@ -263,9 +311,11 @@ class SignedNetwork:
             (slope,) = pull(torch.ones_like(pre))
             residual = self._sum(value) - start - y
             gradient = (z * scale)[..., None] * ((residual[..., None] * slope).mT @ X)
-            V = V - eta * (gradient + 4 * decay * V.square().sum(dim=-1, keepdim=True) * V)
+            V = V - eta * (gradient + 4 * penalty * V.square().sum(dim=-1, keepdim=True) * V)
             if not torch.isfinite(V).any():
-                raise ValueError(f"training diverges with step={step}: take a smaller one")
+                raise ValueError(
+                    f"training diverges with learning_rate={learning_rate}: take a smaller one"
+                )
             yield V
 
     def train(self, X: Any, y: Any, **options: Any) -> Tensor:
@@ -274,7 +324,10 @@ class SignedNetwork:
 
 
 def whitener(G: Any) -> Tensor:
-    r"""$\hat\Sigma^{-1/2}$ with $\hat\Sigma = \frac1n\sum_ig_ig_i^\top$, shape (..., D, D); directions without data are dropped."""
+    r"""$\hat\Sigma^{-1/2}$ with $\hat\Sigma = \frac1n\sum_ig_ig_i^\top$, shape (..., D, D).
+
+    Directions without data are dropped.
+    """
     G = validate.as_tensor(G, "G")
     if G.ndim < 2:
         raise ValueError(f"G must have shape (..., n, D), got {tuple(G.shape)}")
@@ -284,11 +337,13 @@ def whitener(G: Any) -> Tensor:
 
 
 class ThreeLayer:
-    r"""$f(x) = \hat g^\top M\hat g$ with $\hat g = \hat\Sigma^{-1/2}g(x)$: features, whitening, a quadratic layer. Source: S3, three layers.
+    r"""$f(x) = \hat g^\top M\hat g$ with $\hat g = \hat\Sigma^{-1/2}g(x)$: features, whitening, a
+    quadratic layer. Source: S3, three layers.
 
-    The last layer is the convex limit of a wide quadratic model. With the regulariser $\|W\hat\Sigma^{1/2}\|_{2,4}^4$ on a layer
-    over $g$, which is $\|\hat W\|_{2,4}^4$ on a layer over $\hat g$, it is the interpolant of least *nuclear* norm. With random features
-    in its place it would be the one of least *Frobenius* norm.
+    The last layer is the convex limit of a wide quadratic model. With the regulariser
+    $\|W\hat\Sigma^{1/2}\|_{2,4}^4$ on a layer over $g$, which is $\|\hat W\|_{2,4}^4$ on a layer
+    over $\hat g$, it is the interpolant of least *nuclear* norm. With random features in its place
+    it would be the one of least *Frobenius* norm.
 
     Parameters
     ----------
@@ -320,16 +375,22 @@ class ThreeLayer:
 
     def fit(self, X: Any, y: Any) -> ThreeLayer:
         """X of shape (..., n, d) and y of shape (..., n); leading axes are independent problems."""
-        G = validate.as_tensor(self.features(validate.as_tensor(X, "X", beside=(y,))), "features(X)")
-        self.H = whitener(G) if self.whiten else torch.eye(G.shape[-1], dtype=G.dtype, device=G.device)
+        G = validate.as_tensor(self.features(validate.as_tensor(X, "X", like=(y,))), "features(X)")
+        self.H_ = (
+            whitener(G) if self.whiten else torch.eye(G.shape[-1], dtype=G.dtype, device=G.device)
+        )
         if self.norm == "nuclear":
-            self.M = minimum_nuclear(G @ self.H, y, iterations=self.iterations, tolerance=self.tolerance)
+            self.M_ = minimum_nuclear(
+                G @ self.H_, y, iterations=self.iterations, tolerance=self.tolerance
+            )
         else:
-            self.M = minimum_frobenius(G @ self.H, y)
+            self.M_ = minimum_frobenius(G @ self.H_, y)
         return self
 
     def predict(self, X: Any) -> Tensor:
         """The values at X of shape (m, d), or (..., m, d) for one set a problem."""
-        if not hasattr(self, "M"):
+        if not hasattr(self, "M_"):
             raise ValueError("call fit before predict")
-        return quadratic_form(self.M, self.features(validate.as_tensor(X, "X").to(self.H)) @ self.H)
+        return quadratic_form(
+            self.M_, self.features(validate.as_tensor(X, "X").to(self.H_)) @ self.H_
+        )

@@ -3,19 +3,18 @@ r"""Gaussian processes: prior, posterior, samples, and the law of a model in tra
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from featlearn import linalg, validate
+from featlearn.estimators import TensorEstimator
+from featlearn.kernels import Kernel
+from featlearn.validate import Array
 
-Kernel = Callable[..., Tensor]
 
-
-def root(K: Any, scale: float | None = None) -> Tensor:
+def covariance_root(K: Array, scale: float | None = None) -> Tensor:
     r"""A matrix $R$ with $RR^\top = K$, so that $Rz \sim N(0, K)$ for $z \sim N(0, I)$.
 
     The Cholesky factor; where $K$ is singular to rounding, $U\operatorname{diag}(\sqrt{s_+})$ from
@@ -26,8 +25,8 @@ def root(K: Any, scale: float | None = None) -> Tensor:
     K
         (n, n) symmetric positive semi-definite, up to rounding.
     scale
-        Size of the numbers that K was computed from, which sets what rounding is; its largest eigenvalue
-        if not given.
+        Size of the numbers that K was computed from, which sets what rounding is; its largest
+        eigenvalue if not given.
     """
     K = validate.as_tensor(K, "K", 2)
     validate.square(K, "K")
@@ -41,95 +40,133 @@ def root(K: Any, scale: float | None = None) -> Tensor:
     return U * s.clamp_min(0).sqrt()
 
 
-class GaussianProcess:
-    r"""$f \sim \mathrm{GP}(0, k)$, seen through $y_i = f(x_i) + \varepsilon_i$ with $\varepsilon_i \sim N(0, \sigma^2)$.
+class GaussianProcess(TensorEstimator):
+    r"""$f \sim \mathrm{GP}(0, k)$, seen through $y_i = f(x_i) + \varepsilon_i$ with $\varepsilon_i
+    \sim N(0, \sigma^2)$.
 
-    Before `fit` the methods describe the prior. After it, with $A = k(X, X) + \sigma^2 I = LL^\top$, they describe the
-    posterior: mean $k(x, X)A^{-1}y$ and covariance $k(x, x') - k(x, X)A^{-1}k(X, x')$ of the function $f$, without noise.
+    Before `fit` the methods describe the prior. After it, with $A = k(X, X) + \sigma^2 I =
+    LL^\top$, they describe the posterior: mean $k(x, X)A^{-1}y$ and covariance $k(x, x') - k(x,
+    X)A^{-1}k(X, x')$ of the function $f$, without noise.
 
     Parameters
     ----------
     kernel
         A kernel callable.
-    noise
-        The variance $\sigma^2 \ge 0$ of the noise.
+    noise_std
+        The standard deviation $\sigma \ge 0$ of the noise.
+
+    Attributes
+    ----------
+    alpha_
+        $A^{-1}y$, shape (n,).
     """
 
-    def __init__(self, kernel: Kernel, noise: float = 0.0) -> None:
-        if not callable(kernel):
-            raise TypeError(f"kernel must be callable, got {type(kernel).__name__}")
-        self.kernel, self.noise = kernel, validate.real(noise, "noise", at_least=0)
-        self.X: Tensor | None = None
+    def __init__(self, kernel: Kernel, noise_std: float = 0.0) -> None:
+        self.kernel = kernel
+        self.noise_std = noise_std
 
-    def fit(self, X: Any, y: Any) -> GaussianProcess:
-        """Condition on labels y of shape (n,) at points X of shape (n, d): one Cholesky factorisation."""
-        X, y = validate.as_tensor(X, "X", 2, beside=(y,)), validate.as_tensor(y, "y", 1)
-        validate.same_length(X, "X", y, "y")
-        A = self.kernel(X).clone()
-        A.diagonal().add_(self.noise)
+    def _kernel(self, *points: Tensor) -> Tensor:
+        return validate.function(self.kernel, "kernel")(*points)
+
+    def fit(self, X: Array, y: Array) -> GaussianProcess:
+        """Condition on labels y of shape (n,) at points X of shape (n, d).
+
+        One Cholesky factorisation.
+        """
+        noise_std = validate.real(self.noise_std, "noise_std", at_least=0)
+        X, y = self._fit_data(X, y)
+        if y.ndim != 1:
+            raise ValueError(f"y must be 1-dimensional, got shape {tuple(y.shape)}")
+        A = self._kernel(X).clone()
+        A.diagonal().add_(noise_std**2)
         L, failed = torch.linalg.cholesky_ex(A)
         lost = L.diagonal() ** 2 <= len(A) * torch.finfo(A.dtype).eps * A.diagonal()
         if failed or lost.any():
             raise ValueError(
-                f"kernel(X) + noise * I is singular to working precision (noise={self.noise:g}): "
-                "use a larger noise, or after_training, which needs no inverse"
+                f"kernel(X) + noise_std² I is singular to working precision (noise_std={noise_std:g}): "
+                "use a larger noise_std, or after_training, which needs no inverse"
             )
-        self.X, self.L = X, L
-        self.alpha = torch.cholesky_solve(y.to(A)[:, None], L)[:, 0]
+        self.X_fit_, self.L_ = X, L
+        self.alpha_ = torch.cholesky_solve(y.to(A)[:, None], L)[:, 0]
         return self
 
-    def _points(self, X: Any, name: str = "X") -> Tensor:
+    @property
+    def _is_prior(self) -> bool:
+        return not hasattr(self, "alpha_")
+
+    def _points(self, X: Array, name: str = "X") -> Tensor:
         X = validate.as_tensor(X, name, 2)
-        return X if self.X is None else X.to(self.X)
+        if self._is_prior:
+            return X
+        validate.columns(X, name, self.X_fit_.shape[1])
+        return X.to(self.X_fit_)
 
     def _prior_variance(self, X: Tensor) -> Tensor:
-        return torch.cat([self.kernel(block).diagonal() for block in X.split(256)])
+        return torch.cat([self._kernel(block).diagonal() for block in X.split(256)])
 
-    def mean(self, X: Any) -> Tensor:
+    def mean(self, X: Array) -> Tensor:
         """The mean at X, shape (m,)."""
         X = self._points(X)
-        return X.new_zeros(len(X)) if self.X is None else self.kernel(X, self.X) @ self.alpha
+        return X.new_zeros(len(X)) if self._is_prior else self._kernel(X, self.X_fit_) @ self.alpha_
 
     def _explained(self, X: Tensor) -> Tensor:
-        r"""$L^{-1}k(X_{\text{train}}, X)$, whose Gram matrix is the covariance that the data take away."""
-        return torch.linalg.solve_triangular(self.L, self.kernel(self.X, X), upper=False)
+        r"""$L^{-1}k(X_{\text{train}}, X)$, whose Gram matrix is the covariance that the data take
+        away.
+        """
+        return torch.linalg.solve_triangular(self.L_, self._kernel(self.X_fit_, X), upper=False)
 
-    def covariance(self, X: Any, Y: Any = None) -> Tensor:
+    def covariance(self, X: Array, Y: Array | None = None) -> Tensor:
         """The covariance between f at X and f at Y (at X if not given), shape (m, m')."""
-        X, Y = self._points(X), None if Y is None else self._points(Y, "Y")
-        prior = self.kernel(X) if Y is None else self.kernel(X, Y)
-        if self.X is None:
+        if Y is not None:
+            X, Y = self._points(X), self._points(Y, "Y")
+            prior = self._kernel(X, Y)
+            return prior if self._is_prior else prior - self._explained(X).T @ self._explained(Y)
+        X = self._points(X)
+        prior = self._kernel(X)
+        if self._is_prior:
             return prior
         V = self._explained(X)
-        if Y is not None:
-            return prior - V.T @ self._explained(Y)
         posterior = prior - V.T @ V
         return (posterior + posterior.T) / 2
 
-    def variance(self, X: Any) -> Tensor:
+    def variance(self, X: Array) -> Tensor:
         """The variance at X, shape (m,), never negative; no (m, m) matrix is stored."""
         X = self._points(X)
         prior = self._prior_variance(X)
-        return prior if self.X is None else (prior - self._explained(X).square().sum(dim=0)).clamp_min(0)
+        return (
+            prior
+            if self._is_prior
+            else (prior - self._explained(X).square().sum(dim=0)).clamp_min(0)
+        )
 
-    def sample(self, X: Any, size: int, rng: np.random.Generator) -> Tensor:
+    def sample(self, X: Array, size: int, rng: np.random.Generator) -> Tensor:
         """`size` functions at the points X, shape (size, m)."""
         size, rng = validate.integer(size, "size"), validate.generator(rng, "rng")
         X = self._points(X)
-        R = root(self.covariance(X), scale=self._prior_variance(X).max())
+        validate.size(size * len(X), "size and X")
+        R = covariance_root(self.covariance(X), scale=self._prior_variance(X).max().item())
         z = torch.as_tensor(rng.standard_normal((size, R.shape[1]))).to(R)
         return self.mean(X) + z @ R.T
 
 
 def after_training(
-    kernel: Kernel, X: Any, y: Any, X_new: Any, t: float = math.inf, *, initial: Kernel | None = None
+    kernel: Kernel,
+    X: Array,
+    y: Array,
+    X_new: Array,
+    t: float = math.inf,
+    *,
+    initial: Kernel | None = None,
 ) -> tuple[Tensor, Tensor]:
-    r"""Mean (m,) and covariance (m, m) at `X_new` of a model that trained for a time $t$ by gradient flow.
+    r"""Mean (m,) and covariance (m, m) at `X_new` of a model that trained for a time $t$ by
+    gradient flow.
 
-    The model starts as $f_0 \sim \mathrm{GP}(0, \Sigma)$ and follows $\dot f_t(x) = K(x, X)(y - f_t(X))$ with a fixed kernel
-    $K$. So $f_t(x) = f_0(x) + A_t(x)\,(y - f_0(X))$ with $A_t(x) = K(x, X)\,\frac{1 - e^{-st}}{s}(K)$, and
+    The model starts as $f_0 \sim \mathrm{GP}(0, \Sigma)$ and follows $\dot f_t(x) = K(x, X)(y -
+    f_t(X))$ with a fixed kernel $K$. So $f_t(x) = f_0(x) + A_t(x)\,(y - f_0(X))$ with $A_t(x) =
+    K(x, X)\,\frac{1 - e^{-st}}{s}(K)$, and
 
-    $\mathbb{E}f_t(x) = A_t(x)y$, $\operatorname{Cov} = \Sigma_{xx'} - A_t(x)\Sigma_{Xx'} - \Sigma_{xX}A_t(x')^\top + A_t(x)\Sigma_{XX}A_t(x')^\top$.
+    $\mathbb{E}f_t(x) = A_t(x)y$, $\operatorname{Cov} = \Sigma_{xx'} - A_t(x)\Sigma_{Xx'} -
+    \Sigma_{xX}A_t(x')^\top + A_t(x)\Sigma_{XX}A_t(x')^\top$.
 
     $K(X, X)$ may be singular: at $t = \infty$ the pseudo-inverse takes the place of the inverse.
 
@@ -146,7 +183,10 @@ def after_training(
     initial
         $\Sigma$, the covariance at initialisation; $K$ itself if not given, as for random features.
     """
-    X, y = validate.as_tensor(X, "X", 2, beside=(y, X_new)), validate.as_tensor(y, "y", 1)
+    validate.function(kernel, "kernel")
+    if initial is not None:
+        validate.function(initial, "initial")
+    X, y = validate.as_tensor(X, "X", 2, like=(y, X_new)), validate.as_tensor(y, "y", 1)
     validate.same_length(X, "X", y, "y")
     X_new = validate.as_tensor(X_new, "X_new", 2).to(X)
     t = t if isinstance(t, float) and t == math.inf else validate.real(t, "t", at_least=0)

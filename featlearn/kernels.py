@@ -1,8 +1,10 @@
 r"""Chapter 1: kernels, the product with a kernel matrix that is never stored, kernel regression.
 
-A kernel is a plain callable: ``k(X, Y)`` is the matrix $[k(x_i, y_j)]$, ``k(X)`` is ``k(X, X)``, and
-for two vectors ``k(x, y)`` is the number $k(x, y)$, which is what scikit-learn's
-``KernelRidge(kernel=k)`` calls. Arrays of numpy or torch go in, tensors come out.
+A kernel is a plain callable: ``k(X, Y)`` is the matrix $[k(x_i, y_j)]$, ``k(X)`` is ``k(X, X)``,
+and for two vectors ``k(x, y)`` is the number $k(x, y)$, which is what scikit-learn's
+``KernelRidge(kernel=k)`` calls. Arrays or tensors go in, tensors come out. Every kernel is
+differentiable in its points and in its parameters, given as tensors, and works under
+``torch.func``.
 """
 
 from __future__ import annotations
@@ -16,14 +18,36 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from featlearn import linalg, validate
-from featlearn.notebook import progress
+from featlearn.estimators import TensorRegressor
 from featlearn.seeding import stream
+from featlearn.validate import Array
 
 Kernel = Callable[..., Tensor]
 BLOCK = {"cpu": 2048, "cuda": 16384}
+
+
+def differentiated(*values: Any) -> bool:
+    """Whether a derivative may be taken through one of these, so that nothing may be overwritten."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    asked = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return asked or validate.is_transformed(*tensors)
+
+
+def no_overflow(*sizes: Tensor) -> None:
+    """Raise if one of the numbers is infinite.
+
+    Not asked on a GPU, which would have to be waited for.
+    """
+    for size in sizes:
+        looked_at = size.device.type == "cpu" and not validate.is_transformed(size)
+        if looked_at and not torch.isfinite(size.detach()).all():
+            raise ValueError(
+                f"X and Y must have smaller entries, or the bandwidth be larger: the kernel overflows {size.dtype}"
+            )
 
 
 class KernelFunction(ABC):
@@ -33,14 +57,12 @@ class KernelFunction(ABC):
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix; `same` says that X and Y are the same points."""
 
-    def __call__(self, X: Any, Y: Any = None) -> Tensor:
+    def __call__(self, X: Array, Y: Array | None = None) -> Tensor:
         same = Y is None or Y is X
-        X = validate.as_tensor(X, "X", (1, 2), beside=(Y,))
-        Y = X if same else validate.as_tensor(Y, "Y", (1, 2)).to(X)
-        if X.ndim != Y.ndim:
-            raise ValueError(f"X and Y must both be vectors or both matrices, got {X.ndim} and {Y.ndim} axes")
-        if X.shape[-1] != Y.shape[-1]:
-            raise ValueError(f"X and Y must have the same dimension, got {X.shape[-1]} and {Y.shape[-1]}")
+        if same:
+            X = Y = validate.as_tensor(X, "X", (1, 2))
+        else:
+            X, Y = validate.pair(X, Y, (1, 2))
         if X.ndim == 1:
             return self.matrix(X[None], Y[None], same)[0, 0]
         return self.matrix(X, Y, same)
@@ -48,33 +70,48 @@ class KernelFunction(ABC):
 
 @dataclass(frozen=True)
 class Polynomial(KernelFunction):
-    r"""$k(x, y) = (\langle x, y\rangle + c)^p$ with degree $p$ and constant $c \ge 0$."""
+    r"""$k(x, y) = (\langle x, y\rangle + c)^p$ with degree $p$ and constant $c \ge 0$.
+
+    Examples
+    --------
+    >>> Polynomial(degree=2, constant=1.0)([1.0, 2.0], [3.0, 4.0])
+    tensor(144., dtype=torch.float64)
+    """
 
     degree: int = 2
-    constant: float = 0.0
+    constant: float | Tensor = 0.0
 
     def __post_init__(self) -> None:
         validate.integer(self.degree, "degree")
-        validate.real(self.constant, "constant", at_least=0)
+        validate.parameter(self.constant, "constant", at_least=0)
 
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel."""
+        no_overflow((X.norm(dim=1).max() * Y.norm(dim=1).max() + self.constant) ** self.degree)
         return (X @ Y.T + self.constant) ** self.degree
 
 
-def squared_distances(X: Any, Y: Any = None) -> Tensor:
+def squared_distances(X: Array, Y: Array | None = None) -> Tensor:
     r"""$\|x_i - y_j\|^2 = \|x_i\|^2 + \|y_j\|^2 - 2\langle x_i, y_j\rangle$ as an (n, m) matrix.
 
-    All three terms come out of one matrix product. Both sets are first centred at the mean of X, which
-    loses fewest digits to cancellation; for one set of points the diagonal is exactly zero.
+    All three terms come out of one matrix product. Both sets are first centred at the mean of X,
+    which loses fewest digits to cancellation; for one set of points the diagonal is exactly zero.
     """
     same = Y is None or Y is X
-    X = validate.as_tensor(X, "X", 2, beside=(Y,))
-    Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
-    if X.shape[1] != Y.shape[1]:
-        raise ValueError(f"X and Y must have the same dimension, got {X.shape[1]} and {Y.shape[1]}")
+    if same:
+        X = Y = validate.as_tensor(X, "X", 2)
+    else:
+        X, Y = validate.pair(X, Y, 2)
+    return _squared_distances(X, Y, same)
+
+
+def _squared_distances(X: Tensor, Y: Tensor, same: bool) -> Tensor:
     left, right = _factors(X, Y)
-    D2 = (left @ right.T).clamp_min_(0)
+    D2 = left @ right.T
+    if differentiated(D2):
+        D2 = D2.clamp_min(0)
+        return torch.diagonal_scatter(D2, torch.zeros_like(D2.diagonal())) if same else D2
+    D2.clamp_min_(0)
     if same:
         D2.diagonal().zero_()
     return D2
@@ -85,24 +122,36 @@ def _factors(X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
     centre = X.mean(dim=0)
     X, Y = X - centre, Y - centre
     x2, y2 = (X * X).sum(dim=1, keepdim=True), (Y * Y).sum(dim=1, keepdim=True)
+    no_overflow(x2, y2)
     left = torch.cat([X, x2, torch.ones_like(x2)], dim=1)
     return left, torch.cat([-2 * Y, torch.ones_like(y2), y2], dim=1)
 
 
 @dataclass(frozen=True)
 class Gaussian(KernelFunction):
-    r"""$k(x, y) = \exp\bigl(-\|x - y\|^2 / (2\sigma^2)\bigr)$ with bandwidth $\sigma$."""
+    r"""$k(x, y) = \exp\bigl(-\|x - y\|^2 / (2\sigma^2)\bigr)$ with bandwidth $\sigma$.
 
-    bandwidth: float = 1.0
+    Examples
+    --------
+    >>> Gaussian(bandwidth=2.0)([[0.0], [2.0]]).round(decimals=4)
+    tensor([[1.0000, 0.6065],
+            [0.6065, 1.0000]], dtype=torch.float64)
+    """
+
+    bandwidth: float | Tensor = 1.0
 
     def __post_init__(self) -> None:
-        validate.real(self.bandwidth, "bandwidth", above=0)
+        validate.parameter(self.bandwidth, "bandwidth", above=0)
 
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel."""
         scale = math.sqrt(2) * self.bandwidth
         left, right = _factors(X / scale, Y / scale)
-        K = (left @ right.neg().T).clamp_max_(0).exp_()
+        K = left @ right.neg().T
+        if differentiated(K):
+            K = K.clamp_max(0).exp()
+            return torch.diagonal_scatter(K, torch.ones_like(K.diagonal())) if same else K
+        K.clamp_max_(0).exp_()
         if same:
             K.diagonal().fill_(1)
         return K
@@ -112,24 +161,24 @@ class Gaussian(KernelFunction):
 class Matern(KernelFunction):
     r"""Matérn kernel of smoothness $\nu \in \{1/2, 3/2, 5/2\}$ in $r = \|x - y\|/\sigma$.
 
-    $e^{-r}$; $(1 + \sqrt3 r)e^{-\sqrt3 r}$; $(1 + \sqrt5 r + 5r^2/3)e^{-\sqrt5 r}$. In one dimension
-    its Fourier transform decays like $|\omega|^{-2\nu - 1}$. Differentiable in X and Y, once, in reverse mode; at $x = y$, where
-    $e^{-r}$ has a kink, the derivative is zero, the mean of those from both sides.
+    $e^{-r}$; $(1 + \sqrt3 r)e^{-\sqrt3 r}$; $(1 + \sqrt5 r + 5r^2/3)e^{-\sqrt5 r}$. In one
+    dimension its Fourier transform decays like $|\omega|^{-2\nu - 1}$. Differentiable once; at $x =
+    y$, where $e^{-r}$ has a kink, the derivative is zero, the mean of those from both sides.
     """
 
     nu: float = 1.5
-    bandwidth: float = 1.0
+    bandwidth: float | Tensor = 1.0
 
     def __post_init__(self) -> None:
         validate.one_of(self.nu, "nu", (0.5, 1.5, 2.5))
-        validate.real(self.bandwidth, "bandwidth", above=0)
+        validate.parameter(self.bandwidth, "bandwidth", above=0)
 
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel."""
         scale = self.bandwidth / math.sqrt(2 * self.nu)
         X, Y = X / scale, Y / scale
-        D2 = squared_distances(X, None if same else Y)
-        if D2.requires_grad:
+        D2 = _squared_distances(X, Y, same)
+        if differentiated(D2):
             x2, y2 = ((Z - X.mean(dim=0)).square().sum(dim=1).detach() for Z in (X, Y))
             rounding = 4 * torch.finfo(D2.dtype).eps * (x2[:, None] + y2)
             apart = rounding < D2
@@ -146,7 +195,7 @@ class Matern(KernelFunction):
         return 1 + r if self.nu == 1.5 else 1 + r + r * r / 3
 
 
-def Laplace(bandwidth: float = 1.0) -> Matern:
+def Laplace(bandwidth: float | Tensor = 1.0) -> Matern:
     r"""$k(x, y) = \exp(-\|x - y\|/\sigma)$, the Matérn kernel of smoothness $1/2$."""
     return Matern(0.5, bandwidth)
 
@@ -180,11 +229,9 @@ class KernelOperator:
     """
 
     def __init__(
-        self, kernel: Kernel, X: Any, ridge: float = 0.0, block: int | None = None, cache: int = 0
+        self, kernel: Kernel, X: Array, ridge: float = 0.0, block: int | None = None, cache: int = 0
     ) -> None:
-        if not callable(kernel):
-            raise TypeError(f"kernel must be callable, got {type(kernel).__name__}")
-        self.kernel = kernel
+        self.kernel = validate.function(kernel, "kernel")
         self.X = validate.as_tensor(X, "X", 2)
         self.ridge = validate.real(ridge, "ridge", at_least=0)
         self.block = _block(block, self.X)
@@ -200,7 +247,11 @@ class KernelOperator:
         key = (rows.start, columns.start)
         if key in self._kept:
             return self._kept[key]
-        K = self.kernel(self.X[rows]) if rows == columns else self.kernel(self.X[rows], self.X[columns])
+        K = (
+            self.kernel(self.X[rows])
+            if rows == columns
+            else self.kernel(self.X[rows], self.X[columns])
+        )
         self.evaluations += K.numel()
         held = sum(block.numel() for block in self._kept.values()) + K.numel()
         self.peak_entries = max(self.peak_entries, held)
@@ -230,13 +281,15 @@ class KernelOperator:
 
     def largest_eigenvalue(self, iterations: int = 10) -> float:
         r"""$\lambda_{\max}(K + \lambda I)$ from below, by the power method from a random vector."""
-        validate.integer(iterations, "iterations")
+        iterations, size = validate.integer(iterations, "iterations"), 0.0
         v = torch.as_tensor(stream("kernels/power").standard_normal(len(self))).to(self.X.device)
         for _ in range(iterations):
             image = self(v)
-            size = torch.linalg.vector_norm(image)
+            size = torch.linalg.vector_norm(image).item()
+            if size == 0:
+                return 0.0
             v = image / size
-        return size.item()
+        return size
 
 
 def _block(block: int | None, X: Tensor) -> int:
@@ -258,10 +311,18 @@ def _advice(X: Tensor, block: int) -> str:
 
 
 def nystrom_preconditioner(
-    kernel: Kernel, X: Any, ridge: float, rank: int, rng: np.random.Generator, block: int | None = None
+    kernel: Kernel,
+    X: Array,
+    ridge: float,
+    rank: int,
+    rng: np.random.Generator,
+    block: int | None = None,
 ) -> linalg.MatVec:
-    r"""`linalg.nystrom_preconditioner` from `rank` columns of $k(X, X)$ drawn by `rng`, computed `block` rows at a time."""
+    r"""`linalg.nystrom_preconditioner` from `rank` columns of $k(X, X)$ drawn by `rng`, computed
+    `block` rows at a time.
+    """
     X, rng = validate.as_tensor(X, "X", 2), validate.generator(rng, "rng")
+    validate.function(kernel, "kernel")
     rank, block = min(validate.integer(rank, "rank"), len(X)), _block(block, X)
     pivots = torch.as_tensor(rng.choice(len(X), rank, replace=False), device=X.device)
     advice = (
@@ -276,47 +337,56 @@ def nystrom_preconditioner(
 SOLVERS = ("cholesky", "spectral", "richardson", "cg", "nystrom")
 
 
-class KernelRegression:
+class KernelRegression(TensorRegressor):
     r"""Kernel ridge regression $f(x) = K_x\alpha$ with $(K + \lambda I)\,\alpha = y$.
+
+    A scikit-learn estimator, for one output or several.
 
     Parameters
     ----------
     kernel
-        A kernel callable.
+        A kernel callable; `Gaussian` of bandwidth $\sqrt d$ unless given.
     ridge
         $\lambda \ge 0$; 0 asks for the interpolant of least norm.
     solver : {"cholesky", "spectral", "richardson", "cg", "nystrom"}
         The first two store K. The others never do: Richardson's iteration, conjugate gradients, and
-        conjugate gradients with a Nyström preconditioner of rank `rank`.
+        conjugate gradients with a Nyström preconditioner of rank `rank`. Where $K + \lambda I$ is
+        singular, "spectral" gives the least-squares solution of least norm; the others find it too
+        or raise.
     tolerance, max_iterations
         When the iterative solvers stop.
     rank
         Columns of the preconditioner.
     block
-        Rows of a block of K in products and predictions; 2048 on a CPU and 16384 on a GPU unless given.
+        Rows of a block of K in products and predictions; 2048 on a CPU and 16384 on a GPU unless
+        given.
     cache
         Bytes of blocks that an iterative solver may keep between products; none by default.
     dtype, device
         Precision (float32 or float64) and place of the kernel's entries; those of X
         unless given. Iterates are always float64, and the preconditioner is factored in float64.
     random_state
-        Numpy generator that draws the preconditioner's columns.
-    show_progress
-        Show a bar while an iterative solver runs.
+        Integer or numpy generator that draws the preconditioner's columns.
 
     Attributes
     ----------
     alpha_
-        (n,) coefficients.
+        (n,) coefficients, or (n, k) for k outputs.
     residual_
         $\|y - (K + \lambda I)\alpha\|/\|y\|$, recomputed in float64 after an iterative run.
-    solution_
-        The `featlearn.linalg.Solution` of an iterative run.
+    solutions_
+        The `featlearn.linalg.Solution` of an iterative run, one for each output.
+
+    Examples
+    --------
+    >>> model = KernelRegression(Gaussian(0.5), ridge=1e-3).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+    >>> model.predict([[1.0]]).round(decimals=2)
+    tensor([1.], dtype=torch.float64)
     """
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Kernel | None = None,
         ridge: float = 0.0,
         solver: str = "cholesky",
         *,
@@ -327,90 +397,137 @@ class KernelRegression:
         cache: int = 0,
         dtype: torch.dtype | None = None,
         device: str | torch.device | None = None,
-        random_state: Any = None,
-        show_progress: bool = False,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
-        if not callable(kernel):
-            raise TypeError(f"kernel must be callable, got {type(kernel).__name__}")
         self.kernel = kernel
-        self.ridge = validate.real(ridge, "ridge", at_least=0)
-        self.solver = validate.one_of(solver, "solver", SOLVERS)
-        self.tolerance, self.max_iterations = tolerance, max_iterations
-        self.rank = validate.integer(rank, "rank")
-        self.block = None if block is None else validate.integer(block, "block")
-        self.cache = validate.integer(cache, "cache", at_least=0)
-        self.dtype = validate.one_of(dtype, "dtype", (None, torch.float32, torch.float64))
+        self.ridge = ridge
+        self.solver = solver
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
+        self.rank = rank
+        self.block = block
+        self.cache = cache
+        self.dtype = dtype
         self.device = device
-        self.random_state = None if random_state is None else validate.generator(random_state, "random_state")
-        self.show_progress = show_progress
+        self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> KernelRegression:
-        """Solve for the coefficients of the (n, d) points X and their (n,) labels y."""
-        X = validate.as_tensor(X, "X", 2, beside=(y,))
-        X = X.to(device=X.device if self.device is None else self.device, dtype=self.dtype or X.dtype)
-        y = validate.as_tensor(y, "y", 1).to(X.device)
-        validate.same_length(X, "X", y, "y")
+    def _check(self) -> None:
+        """Raise where a parameter is not what it must be."""
+        if self.kernel is not None:
+            validate.function(self.kernel, "kernel")
+        validate.real(self.ridge, "ridge", at_least=0)
+        validate.one_of(self.solver, "solver", SOLVERS)
+        validate.real(self.tolerance, "tolerance", above=0)
+        validate.integer(self.max_iterations, "max_iterations")
+        validate.integer(self.rank, "rank")
+        if self.block is not None:
+            validate.integer(self.block, "block")
+        validate.integer(self.cache, "cache", at_least=0)
+        validate.one_of(self.dtype, "dtype", (None, *validate.PRECISIONS))
+        if self.device is not None:
+            validate.device(self.device)
+        if self.random_state is not None:
+            validate.random_state(self.random_state)
+
+    def fit(self, X: Array, y: Array) -> KernelRegression:
+        """Solve for the coefficients of the (n, d) points X and their labels y, (n,) or (n, k)."""
+        self._check()
+        X, y = self._fit_data(X, y)
+        X = X.to(
+            device=X.device if self.device is None else self.device, dtype=self.dtype or X.dtype
+        )
+        y = y.to(X.device)
+        self.kernel_ = Gaussian(math.sqrt(X.shape[1])) if self.kernel is None else self.kernel
         if self.solver in ("cholesky", "spectral"):
             self.alpha_ = self._direct(X, y.to(X.dtype))
         else:
-            solution, residual = self._iterate(X, y.to(torch.float64))
-            self.solution_, self.residual_, self.alpha_ = solution, residual, solution.alpha
-        self.X_ = X
+            self.alpha_ = self._iterate(X, y.to(torch.float64))
+        self.X_fit_ = X
         return self
 
     def _direct(self, X: Tensor, y: Tensor) -> Tensor:
         advice = (
-            f"out of memory on {X.device}: solver={self.solver!r} stores K, {len(X) ** 2 * X.element_size() / 1e9:.3g} GB, "
-            f'several times; take solver="nystrom" or "cg", which hold one block of it at a time, and lower block={_block(self.block, X)} if that is too large'
+            f"out of memory on {X.device}: solver={self.solver!r} stores K, "
+            f"{len(X) ** 2 * X.element_size() / 1e9:.3g} GB, several times; "
+            'take solver="nystrom" or "cg", which hold one block of it at a time, '
+            f"and lower block={_block(self.block, X)} if that is too large"
         )
         with validate.memory(advice):
-            K = self.kernel(X)
+            K = self.kernel_(X)
             if self.solver == "cholesky":
                 return linalg.cholesky_solve(K, y, self.ridge)
             path = linalg.SpectralPath(K, y)
             return path.ridge(self.ridge) if self.ridge else path.minimum_norm()
 
-    def _iterate(self, X: Tensor, y: Tensor) -> tuple[linalg.Solution, float]:
-        A = KernelOperator(self.kernel, X, self.ridge, self.block, self.cache)
-        options = {
-            "tolerance": self.tolerance,
-            "max_iterations": self.max_iterations,
-            "show_progress": self.show_progress,
-        }
+    def _iterate(self, X: Tensor, y: Tensor) -> Tensor:
+        A = KernelOperator(self.kernel_, X, self.ridge, self.block, self.cache)
+        options = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
+        labels = y[:, None] if y.ndim == 1 else y
         if self.solver == "richardson":
-            solution = linalg.richardson(A, y, 1 / (1.05 * A.largest_eigenvalue()), **options)
+            largest = A.largest_eigenvalue()
+            if largest == 0 and labels.any():
+                raise ValueError(
+                    "kernel must not be zero at all points without a ridge: there is no solution"
+                )
+            eta = 1 / (1.05 * largest) if largest else 1.0
+            self.solutions_ = [linalg.richardson(A, column, eta, **options) for column in labels.T]
         else:
             P = self._preconditioner(X) if self.solver == "nystrom" else None
-            solution = linalg.conjugate_gradients(A, y, preconditioner=P, **options)
-        if not solution.converged:
-            warnings.warn(
-                f"{self.solver} stopped at residual {solution.residuals[-1]:.1e} after "
-                f"{solution.iterations} iterations, tolerance {self.tolerance:g}",
-                stacklevel=3,
-            )
-        block = _block(self.block, X)
+            self.solutions_ = [
+                linalg.conjugate_gradients(A, column, preconditioner=P, **options)
+                for column in labels.T
+            ]
+        for solution in self.solutions_:
+            self._judge(solution)
+        alpha = torch.stack([solution.alpha for solution in self.solutions_], dim=1)
+        block, size = _block(self.block, X), torch.linalg.vector_norm(labels)
         del A
         with validate.memory(_advice(X, block)):
             side = max(1, block // 2) if X.dtype == torch.float32 else block
-            error = y - KernelOperator(self.kernel, X.to(torch.float64), self.ridge, side)(solution.alpha)
-        return solution, (torch.linalg.vector_norm(error) / torch.linalg.vector_norm(y)).item()
+            exact = KernelOperator(self.kernel_, X.to(torch.float64), self.ridge, side)
+            error = labels - torch.stack([exact(column) for column in alpha.T], dim=1)
+        self.residual_ = (torch.linalg.vector_norm(error) / size).item() if size else 0.0
+        return alpha[:, 0] if y.ndim == 1 else alpha
+
+    def _judge(self, solution: linalg.Solution) -> None:
+        """Raise where there may be no solution, warn where it was not reached."""
+        if solution.converged:
+            return
+        reached = (
+            f"{self.solver} stopped at residual {solution.residuals[-1]:.1e} after "
+            f"{solution.iterations} iterations, tolerance {self.tolerance:g}"
+        )
+        if self.ridge == 0:
+            raise ValueError(
+                f"{reached}: without a ridge K may be singular; give a ridge, allow more iterations, "
+                'or take solver="spectral"'
+            )
+        warnings.warn(reached, ConvergenceWarning, stacklevel=4)
 
     def _preconditioner(self, X: Tensor) -> linalg.MatVec:
-        rng = stream("kernels/nystrom") if self.random_state is None else self.random_state
-        return nystrom_preconditioner(self.kernel, X, self.ridge, self.rank, rng, self.block)
+        rng = (
+            stream("kernels/nystrom")
+            if self.random_state is None
+            else validate.random_state(self.random_state)
+        )
+        return nystrom_preconditioner(self.kernel_, X, self.ridge, self.rank, rng, self.block)
 
-    def predict(self, X: Any) -> Tensor:
-        r"""$f(x) = K_x\alpha$ for the (m, d) points X: n kernel evaluations each, block by block."""
-        if not hasattr(self, "alpha_"):
-            raise ValueError("call fit before predict")
-        X = validate.as_tensor(X, "X", 2).to(self.X_)
-        alpha = self.alpha_.to(self.X_.dtype)
-        block = _block(self.block, self.X_)
-        parts = list(zip(self.X_.split(block), alpha.split(block), strict=True))
+    def predict(self, X: Array) -> Tensor:
+        r"""$f(x) = K_x\alpha$ for the (m, d) points X, (m,) or (m, k).
+
+        N kernel evaluations each, in blocks.
+        """
+        X = self._new_data(X, getattr(self, "X_fit_", torch.empty(0)))
+        alpha = self.alpha_.to(X.dtype)
+        block = _block(self.block, X)
+        parts = list(zip(self.X_fit_.split(block), alpha.split(block), strict=True))
 
         def values(rows: Tensor) -> Tensor:
-            return sum(self.kernel(rows, columns) @ weights for columns, weights in parts)
+            products = (self.kernel_(rows, columns) @ weights for columns, weights in parts)
+            total = next(products)
+            for part in products:
+                total = total + part
+            return total
 
-        blocks = progress(X.split(block), "predicting", show=self.show_progress)
-        with validate.memory(_advice(self.X_, block)):
-            return torch.cat([values(rows) for rows in blocks])
+        with validate.memory(_advice(self.X_fit_, block)):
+            return torch.cat([values(rows) for rows in X.split(block)])

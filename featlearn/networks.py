@@ -1,7 +1,9 @@
-r"""Fully connected networks: one definition, and training of whole ensembles as one batched computation.
+r"""Fully connected networks: one definition, and training of whole ensembles as one batched
+computation.
 
-The parameters are a dictionary of tensors, ``{"W1": ..., "b1": ..., "W2": ...}``, and the network is a function
-of them. So `torch.func` can differentiate it, and an ensemble is nothing but tensors with one more axis.
+The parameters are a dictionary of tensors, ``{"W1": ..., "b1": ..., "W2": ...}``, and the network
+is a function of them. So `torch.func` can differentiate it, and an ensemble is nothing but tensors
+with one more axis.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import torch
 from torch import Tensor
 
 from featlearn import activations, validate
-from featlearn.notebook import progress
 from featlearn.seeding import stream
 
 Parameters = dict[str, Tensor]
@@ -25,13 +26,16 @@ Parameters = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Network:
-    r"""$f^l = \frac{\sigma_w}{\sqrt{n_{l-1}}}W^lh^{l-1} + \sigma_bb^l$ with $h^l = \varphi(f^l)$ and $h^0 = x$; the output is $f^L$.
+    r"""$f^l = \frac{\sigma_w}{\sqrt{n_{l-1}}}W^lh^{l-1} + \sigma_bb^l$ with $h^l = \varphi(f^l)$
+    and $h^0 = x$; the output is $f^L$.
 
-    In NTK parametrisation all entries of $W^l \in \mathbb{R}^{n_l\times n_{l-1}}$ and $b^l$ start as $N(0, 1)$ and the factors stand in
-    the network. In the standard one, $f^l = W^l\varphi(f^{l-1}) + b^l$, the factors are in the initial entries. Both have the
-    same law at initialisation; gradient descent treats them differently. The maximal update parametrisation, "mup" (Yang and
-    Hu 2021), gives the hidden layers this law too, but the output is smaller by $1/\sqrt{n_{L-1}}$; `scales` has its factors, with
-    which one step size serves all layers and all widths. With $\sigma_b = 0$ there are no biases.
+    In NTK parametrisation all entries of $W^l \in \mathbb{R}^{n_l\times n_{l-1}}$ and $b^l$ start
+    as $N(0, 1)$ and the factors stand in the network. In the standard one, $f^l =
+    W^l\varphi(f^{l-1}) + b^l$, the factors are in the initial entries. Both have the same law at
+    initialisation; gradient descent treats them differently. The maximal update parametrisation,
+    "mup" (Yang and Hu 2021), gives the hidden layers this law too, but the output is smaller by
+    $1/\sqrt{n_{L-1}}$; `scales` has its factors, with which one learning rate serves all layers and
+    all widths. With $\sigma_b = 0$ there are no biases.
 
     Parameters
     ----------
@@ -52,9 +56,17 @@ class Network:
     parametrisation: str = "ntk"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.widths, Sequence) or isinstance(self.widths, str) or len(self.widths) < 2:
-            raise ValueError(f"widths must list the input, the layers and the output, got {self.widths!r}")
-        object.__setattr__(self, "widths", tuple(validate.integer(w, "widths") for w in self.widths))
+        if (
+            not isinstance(self.widths, Sequence)
+            or isinstance(self.widths, str)
+            or len(self.widths) < 2
+        ):
+            raise ValueError(
+                f"widths must list the input, the layers and the output, got {self.widths!r}"
+            )
+        object.__setattr__(
+            self, "widths", tuple(validate.integer(w, "widths") for w in self.widths)
+        )
         object.__setattr__(self, "activation", activations.get(self.activation))
         object.__setattr__(self, "sigma_w", validate.real(self.sigma_w, "sigma_w", above=0))
         object.__setattr__(self, "sigma_b", validate.real(self.sigma_b, "sigma_b", at_least=0))
@@ -68,11 +80,14 @@ class Network:
         return len(self.widths) - 1
 
     def scales(self, layer: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        r"""The factors of $W^l$ and $b^l$ in the network, and the standard deviations of their entries at the start.
+        r"""The factors of $W^l$ and $b^l$ in the network, and the standard deviations of their
+        entries at the start.
 
-        For "mup" the factors of $W^l$ are $\sigma_w\sqrt{n_1/d}$ in the first layer, $\sigma_w$ in hidden layers, $\sigma_w/\sqrt{n_{L-1}}$ in
-        the last, and the entries start with variance $1/n_1$ in the first layer and $1/n_{l-1}$ in the others. A hidden bias is an input that
-        is always one: factor $\sigma_b\sqrt{n_l}$, variance $1/n_l$. The bias of the output starts at zero.
+        For "mup" the factors of $W^l$ are $\sigma_w\sqrt{n_1/d}$ in the first layer, $\sigma_w$ in
+        hidden layers, $\sigma_w/\sqrt{n_{L-1}}$ in the last, and the entries start with variance
+        $1/n_1$ in the first layer and $1/n_{l-1}$ in the others. A hidden bias is an input that is
+        always one: factor $\sigma_b\sqrt{n_l}$, variance $1/n_l$. The bias of the output starts at
+        zero.
         """
         if not 1 <= validate.integer(layer, "layer") <= self.depth:
             raise ValueError(f"layer must lie between 1 and {self.depth}, got {layer}")
@@ -95,7 +110,9 @@ class Network:
         dtype: torch.dtype = torch.float64,
         device: str | torch.device = "cpu",
     ) -> Parameters:
-        """Random parameters; with `members` = B each tensor has a first axis of length B, one network each."""
+        """Random parameters; with `members` = B each tensor has a first axis of length B, one
+        network each.
+        """
         validate.generator(rng, "rng")
         validate.one_of(dtype, "dtype", (torch.float32, torch.float64))
         batch = () if members is None else (validate.integer(members, "members"),)
@@ -108,7 +125,8 @@ class Network:
         return {name: torch.as_tensor(value).to(device, dtype) for name, value in theta.items()}
 
     def layers(self, theta: Parameters, X: Tensor) -> list[Tensor]:
-        r"""The pre-activations $f^1, \dots, f^L$ at X, each of shape (n, n_l), or (B, n, n_l) for B members.
+        r"""The pre-activations $f^1, \dots, f^L$ at X, each of shape (n, n_l), or (B, n, n_l) for B
+        members.
 
         X has shape (n, d), shared by all members, or (B, n, d).
         """
@@ -129,7 +147,9 @@ class Network:
         return found
 
     def __call__(self, theta: Parameters, X: Any) -> Tensor:
-        r"""The output $f^L$ at X, shape (n, n_L) or (B, n, n_L), without its last axis where $n_L = 1$."""
+        r"""The output $f^L$ at X, shape (n, n_L) or (B, n, n_L), without its last axis where $n_L =
+        1$.
+        """
         X = validate.as_tensor(X, "X", (2, 3), finite=False)
         if X.shape[-1] != self.widths[0]:
             raise ValueError(f"X must have {self.widths[0]} columns, got {X.shape[-1]}")
@@ -142,7 +162,9 @@ class Network:
                 )
         if X.ndim == 3 and theta["W1"].shape[:-2] != X.shape[:1]:
             members = "one network" if theta["W1"].ndim == 2 else f"{len(theta['W1'])} members"
-            raise ValueError(f"X must have shape (n, d), or one batch a member: got {len(X)} for {members}")
+            raise ValueError(
+                f"X must have shape (n, d), or one batch a member: got {len(X)} for {members}"
+            )
         output = self.layers(theta, X.to(theta["W1"]))[-1]
         return output[..., 0] if self.widths[-1] == 1 else output
 
@@ -153,15 +175,17 @@ def descent(
     X: Any,
     y: Any,
     *,
-    step: float,
+    learning_rate: float,
     steps: int,
     scale: float = 1.0,
 ) -> Iterator[Parameters]:
-    r"""Gradient descent on $\frac12\sum_i(\alpha f(x_i, \theta) - y_i)^2$ with step $\eta/\alpha^2$: yields $\theta_0, \theta_1, \dots$
+    r"""Gradient descent on $\frac12\sum_i(\alpha f(x_i, \theta) - y_i)^2$ with learning rate
+    $\eta/\alpha^2$: yields $\theta_0, \theta_1, \dots$
 
-    With a first axis of members in `theta` the losses are summed. No member sees another's gradient, so this trains
-    all of them, in one batched computation. The step is divided by $\alpha^2$ so that time means the same for
-    every scale $\alpha$ of the output (Chizat, Oyallon and Bach 2019); $\alpha = 1$ is the plain network.
+    With a first axis of members in `theta` the losses are summed. No member sees another's
+    gradient, so this trains all of them, in one batched computation. The learning rate is divided
+    by $\alpha^2$ so that time means the same for every scale $\alpha$ of the output (Chizat,
+    Oyallon and Bach 2019); $\alpha = 1$ is the plain network.
 
     Parameters
     ----------
@@ -170,13 +194,17 @@ def descent(
     theta
         Where to start.
     X, y
-        (n, d) inputs and their labels, of the shape that the network returns or shared by all members.
-    step, steps
+        (n, d) inputs and their labels, of the shape that the network returns or shared by all
+        members.
+    learning_rate, steps
         $\eta$ and the number of steps; `steps` + 1 dictionaries come out.
     scale
         $\alpha$.
     """
-    step, steps = validate.real(step, "step", above=0), validate.integer(steps, "steps", at_least=0)
+    eta, steps = (
+        validate.real(learning_rate, "learning_rate", above=0),
+        validate.integer(steps, "steps", at_least=0),
+    )
     scale = validate.real(scale, "scale", above=0)
     theta = {name: value.detach() for name, value in theta.items()}
     first = next(iter(theta.values()))
@@ -185,7 +213,9 @@ def descent(
         output = network(theta, X).shape
     shared = output[1:] if first.ndim == 3 else output
     if y.shape not in (output, shared):
-        raise ValueError(f"y must have the shape of the output, {tuple(output)}, got {tuple(y.shape)}")
+        raise ValueError(
+            f"y must have the shape of the output, {tuple(output)}, got {tuple(y.shape)}"
+        )
     yield theta
     for _ in range(steps):
         leaves = {name: value.detach().requires_grad_() for name, value in theta.items()}
@@ -193,21 +223,24 @@ def descent(
             loss = (scale * network(leaves, X) - y).square().sum() / 2
         gradients = torch.autograd.grad(loss, list(leaves.values()))
         if not torch.isfinite(loss):
-            raise ValueError(f"training diverges with step={step:g}: take a smaller one")
+            raise ValueError(f"training diverges with learning_rate={eta:g}: take a smaller one")
         theta = {
-            name: torch.sub(value.detach(), g, alpha=step / scale**2)
+            name: torch.sub(value.detach(), g, alpha=eta / scale**2)
             for (name, value), g in zip(leaves.items(), gradients, strict=True)
         }
         yield theta
 
 
 class TwoLayerEnsemble:
-    r"""B independent networks $f_b(x) = a_b^\top \mathrm{ReLU}(W_b x + c_b) + e_b$, both layers trained.
+    r"""B independent networks $f_b(x) = a_b^\top \mathrm{ReLU}(W_b x + c_b) + e_b$, both layers
+    trained.
 
-    A `Network` of two layers in standard parametrisation. Full-batch Adam on the mean squared error, with a step
-    that falls to zero like a cosine and decay of the weights $W, a$. All B networks take each step together.
+    A `Network` of two layers in standard parametrisation. Full-batch Adam on the mean squared
+    error, with a step that falls to zero like a cosine and decay of the weights $W, a$. All B
+    networks take each step together.
 
-    Initialisation: $w_j \sim N(0, I/d)$, $c_j \sim N(0, 1)$, $a_j \sim N(0, 1/\text{width})$, $e = 0$.
+    Initialisation: $w_j \sim N(0, I/d)$, $c_j \sim N(0, 1)$, $a_j \sim N(0, 1/\text{width})$, $e =
+    0$.
 
     Parameters
     ----------
@@ -223,8 +256,6 @@ class TwoLayerEnsemble:
         $\lambda$: adds $\frac\lambda2(\|W\|_F^2 + \|a\|^2)$ to the loss of each network.
     random_state
         Numpy generator of the initial weights.
-    show_progress
-        Show a bar while training.
     """
 
     def __init__(
@@ -236,37 +267,43 @@ class TwoLayerEnsemble:
         weight_decay: float = 0.0,
         penalty: float = 0.0,
         random_state: np.random.Generator | None = None,
-        show_progress: bool = False,
     ) -> None:
         self.width, self.steps = validate.integer(width, "width"), validate.integer(steps, "steps")
         self.learning_rate = validate.real(learning_rate, "learning_rate", above=0)
         self.weight_decay = validate.real(weight_decay, "weight_decay", at_least=0)
         self.penalty = validate.real(penalty, "penalty", at_least=0)
-        self.random_state = None if random_state is None else validate.generator(random_state, "random_state")
-        self.show_progress = show_progress
+        self.random_state = (
+            None if random_state is None else validate.generator(random_state, "random_state")
+        )
 
     def fit(self, X: Any, y: Any) -> TwoLayerEnsemble:
         """Train on X of shape (B, n, d) and y of shape (B, n); the dtype of X is the precision."""
-        X, y = validate.as_tensor(X, "X", 3, beside=(y,)), validate.as_tensor(y, "y", 2)
+        X, y = validate.as_tensor(X, "X", 3, like=(y,)), validate.as_tensor(y, "y", 2)
         if y.shape != X.shape[:2]:
-            raise ValueError(f"y must have shape {tuple(X.shape[:2])} to go with X, got {tuple(y.shape)}")
+            raise ValueError(
+                f"y must have shape {tuple(X.shape[:2])} to go with X, got {tuple(y.shape)}"
+            )
         y = y.to(X)
-        self.network = Network((X.shape[2], self.width, 1), sigma_b=1.0, parametrisation="standard")
+        self.network_ = Network(
+            (X.shape[2], self.width, 1), sigma_b=1.0, parametrisation="standard"
+        )
         rng = stream("networks/two-layer") if self.random_state is None else self.random_state
-        theta = self.network.initialise(rng, len(X), dtype=X.dtype, device=X.device)
+        theta = self.network_.initialise(rng, len(X), dtype=X.dtype, device=X.device)
         theta["b2"].zero_()
-        self.theta = {name: value.requires_grad_() for name, value in theta.items()}
+        self.theta_ = {name: value.requires_grad_() for name, value in theta.items()}
         groups = [
             {"params": [theta["W1"], theta["W2"]], "weight_decay": self.weight_decay},
             {"params": [theta["b1"], theta["b2"]], "weight_decay": 0.0},
         ]
         optimiser = torch.optim.AdamW(groups, lr=self.learning_rate)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.steps)
-        for _ in progress(range(self.steps), "training", show=self.show_progress):
+        for _ in range(self.steps):
             optimiser.zero_grad()
-            loss = (self.network(self.theta, X) - y).square().mean(dim=1).sum()
+            loss = (self.network_(self.theta_, X) - y).square().mean(dim=1).sum()
             if self.penalty:
-                loss = loss + self.penalty / 2 * (theta["W1"].square().sum() + theta["W2"].square().sum())
+                loss = loss + self.penalty / 2 * (
+                    theta["W1"].square().sum() + theta["W2"].square().sum()
+                )
             loss.backward()
             optimiser.step()
             schedule.step()
@@ -275,9 +312,11 @@ class TwoLayerEnsemble:
     @torch.no_grad()
     def predict(self, X: Any) -> Tensor:
         """The (B, m) outputs for X of shape (B, m, d), or (m, d) shared by all networks."""
-        if not hasattr(self, "theta"):
+        if not hasattr(self, "theta_"):
             raise ValueError("call fit before predict")
         X = validate.as_tensor(X, "X", (2, 3))
-        if X.ndim == 3 and len(X) != len(self.theta["W1"]):
-            raise ValueError(f"X must have {len(self.theta['W1'])} batches, one a network, got {len(X)}")
-        return self.network(self.theta, X)
+        if X.ndim == 3 and len(X) != len(self.theta_["W1"]):
+            raise ValueError(
+                f"X must have {len(self.theta_['W1'])} batches, one a network, got {len(X)}"
+            )
+        return self.network_(self.theta_, X)

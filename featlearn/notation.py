@@ -1,7 +1,8 @@
 r"""Conversions between the scalings of the five documents and of the book.
 
-The same statement looks different under another loss, another parametrisation or another set of polynomials. Each function here carries
-one quantity from one convention to another, so that both sides describe the same function, the same trajectory or the same minimiser.
+The same statement looks different under another loss, another parametrisation or another set of
+polynomials. Each function here carries one quantity from one convention to another, so that both
+sides describe the same function, the same trajectory or the same minimiser.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ HERMITE = ("h", "He", "H", "mean")
 
 
 def hermite_coefficients(values: Any, source: str, target: str) -> Tensor:
-    r"""The coefficients of one function in another convention; degree $k = 0, 1, \dots$ runs along the first axis.
+    r"""The coefficients of one function in another convention; degree $k = 0, 1, \dots$ runs along
+    the first axis.
 
     With $a_k = \mathbb{E}[f(z)h_k(z)]$, $z \sim N(0, 1)$, the kinds are
 
     - "h": $a_k$, of $f = \sum_ka_kh_k(z)$, the normalised polynomials;
-    - "He": $a_k/\sqrt{k!}$, of $f = \sum_k\alpha_k\mathrm{He}_k(z)$, the probabilists' polynomials;
+    - "He": $a_k/\sqrt{k!}$, of $f = \sum_k\alpha_k\mathrm{He}_k(z)$, the probabilists'
+      polynomials;
     - "H": $a_k/\sqrt{2^kk!}$, of $f = \sum_k\beta_kH_k(z/\sqrt2)$, the physicists' polynomials;
-    - "mean": $\sqrt{k!}\,a_k = \mathbb{E}[f(z)\mathrm{He}_k(z)]$, which is $\mathbb{E}[f^{(k)}(z)]$ for smooth $f$.
+    - "mean": $\sqrt{k!}\,a_k = \mathbb{E}[f(z)\mathrm{He}_k(z)]$, which is
+      $\mathbb{E}[f^{(k)}(z)]$ for smooth $f$.
     """
     values = validate.as_tensor(values, "values")
     if values.ndim == 0:
@@ -51,29 +55,34 @@ def _factor(loss: str, n: int, name: str) -> float:
     return {"half-sum": 1.0, "sum": 2.0, "mean": 2 / n, "half-mean": 1 / n}[loss]
 
 
-def convert_step(step: float, n: int, source: str, target: str) -> float:
-    r"""The step $\eta' = \eta s/s'$ with which gradient descent on another loss takes the same path. Times of gradient flow convert alike.
+def convert_learning_rate(learning_rate: float, n: int, source: str, target: str) -> float:
+    r"""The learning rate $\eta' = \eta s/s'$ with which gradient descent on another loss takes the
+    same path. Times of gradient flow convert alike.
 
-    The losses are $s\cdot\frac12\sum_{i\le n}(f(x_i)-y_i)^2$ with $s = 1$ ("half-sum"), $2$ ("sum"), $2/n$ ("mean") and $1/n$ ("half-mean").
+    The losses are $s\cdot\frac12\sum_{i\le n}(f(x_i)-y_i)^2$ with $s = 1$ ("half-sum"), $2$
+    ("sum"), $2/n$ ("mean") and $1/n$ ("half-mean").
     """
-    step, n = validate.real(step, "step", above=0), validate.integer(n, "n")
-    return step * _factor(source, n, "source") / _factor(target, n, "target")
+    eta, n = validate.real(learning_rate, "learning_rate", above=0), validate.integer(n, "n")
+    return eta * _factor(source, n, "source") / _factor(target, n, "target")
 
 
 def convert_ridge(ridge: float, n: int, source: str, target: str) -> float:
-    r"""The $\lambda' = \lambda s'/s$ with which another loss plus $\frac{\lambda'}2\|a\|^2$ has the same minimiser; losses as in `convert_step`.
+    r"""The $\lambda' = \lambda s'/s$ with which another loss plus $\frac{\lambda'}2\|a\|^2$ has the
+    same minimiser; losses as in `convert_learning_rate`.
 
-    Steps and decays convert together: $\eta\lambda$ stays what it is, and so does every iterate of $a \leftarrow a-\eta(\nabla L+\lambda a)$.
+    Learning rates and penalties convert together: $\eta\lambda$ stays what it is, and so does every
+    iterate of $a \leftarrow a-\eta(\nabla L+\lambda a)$.
     """
     ridge, n = validate.real(ridge, "ridge", at_least=0), validate.integer(n, "n")
     return ridge * _factor(target, n, "target") / _factor(source, n, "source")
 
 
 def kernel_ridge(ridge: float, n: int, loss: str = "mean", *, half: bool = True) -> float:
-    r"""The $\mu$ for which $F^\top(FF^\top+\mu I)^{-1}y$ minimises loss $+\frac\lambda2\|a\|^2$, with features F (n, m); losses as in `convert_step`.
+    r"""The $\mu$ for which $F^\top(FF^\top+\mu I)^{-1}y$ minimises loss $+\frac\lambda2\|a\|^2$,
+    with features F (n, m); losses as in `convert_learning_rate`.
 
-    $\mu = \lambda/s$; without `half` the penalty is $\lambda\|a\|^2$ and $\mu = 2\lambda/s$. Algorithm 1 has the loss "mean" and the half, so
-    $\mu = n\lambda/2$.
+    $\mu = \lambda/s$; without `half` the penalty is $\lambda\|a\|^2$ and $\mu = 2\lambda/s$.
+    Algorithm 1 has the loss "mean" and the half, so $\mu = n\lambda/2$.
     """
     ridge, n = validate.real(ridge, "ridge", at_least=0), validate.integer(n, "n")
     if not isinstance(half, bool):
@@ -81,16 +90,20 @@ def kernel_ridge(ridge: float, n: int, loss: str = "mean", *, half: bool = True)
     return (1 if half else 2) * ridge / _factor(loss, n, "loss")
 
 
-def unscaled_features(theta: Any, step: float) -> tuple[Tensor, float]:
-    r"""$\theta/\sqrt p$ and $\eta/p$: the model $\theta^\top\phi(x)$, $K = \phi\phi^\top$, that follows $\theta^\top\phi(x)/\sqrt p$, $K = \phi\phi^\top/p$.
+def unscaled_features(theta: Any, learning_rate: float) -> tuple[Tensor, float]:
+    r"""$\theta/\sqrt p$ and $\eta/p$: the model $\theta^\top\phi(x)$, $K = \phi\phi^\top$, that
+    follows $\theta^\top\phi(x)/\sqrt p$, $K = \phi\phi^\top/p$.
 
     p is the length of the last axis of `theta`.
     """
-    theta, step = validate.as_tensor(theta, "theta"), validate.real(step, "step", above=0)
+    theta, eta = (
+        validate.as_tensor(theta, "theta"),
+        validate.real(learning_rate, "learning_rate", above=0),
+    )
     if theta.ndim == 0:
         raise ValueError("theta must have an axis of features, got a number")
     p = theta.shape[-1]
-    return theta / math.sqrt(p), step / p
+    return theta / math.sqrt(p), eta / p
 
 
 def _ntk_network(network: Any) -> networks.Network:
@@ -102,12 +115,16 @@ def _ntk_network(network: Any) -> networks.Network:
 def to_standard(
     network: networks.Network, theta: networks.Parameters
 ) -> tuple[networks.Network, networks.Parameters]:
-    r"""The same function in standard parametrisation: $W^l \to \frac{\sigma_w}{\sqrt{n_{l-1}}}W^l$ and $b^l \to \sigma_bb^l$.
+    r"""The same function in standard parametrisation: $W^l \to \frac{\sigma_w}{\sqrt{n_{l-1}}}W^l$
+    and $b^l \to \sigma_bb^l$.
 
-    Entries $N(0, 1)$ become $N(0, \sigma_w^2/n_{l-1})$. With two layers and $\sigma_w = 1$ the first has $w_j \sim N(0, I/d)$, as in S0 and S2.
+    Entries $N(0, 1)$ become $N(0, \sigma_w^2/n_{l-1})$. With two layers and $\sigma_w = 1$ the
+    first has $w_j \sim N(0, I/d)$, as in S0 and S2.
     """
     network = _ntk_network(network)
-    factors = {name: math.sqrt(rate) for name, rate in standard_rates(network, 1.0).items()}
+    factors = {
+        name: math.sqrt(rate) for name, rate in standard_learning_rates(network, 1.0).items()
+    }
     if set(theta) != set(factors):
         raise ValueError(f"theta must have the entries {sorted(factors)}, got {sorted(theta)}")
     standard = networks.Network(
@@ -116,18 +133,19 @@ def to_standard(
     return standard, {name: factors[name] * value for name, value in theta.items()}
 
 
-def standard_rates(network: networks.Network, step: float) -> dict[str, float]:
-    r"""The step of each parameter in standard parametrisation that makes gradient descent equal to one step $\eta$ in NTK parametrisation.
+def standard_learning_rates(network: networks.Network, learning_rate: float) -> dict[str, float]:
+    r"""The learning rate of each parameter in standard parametrisation that makes gradient descent
+    equal to one step $\eta$ in NTK parametrisation.
 
     $\eta\,\sigma_w^2/n_{l-1}$ for $W^l$ and $\eta\,\sigma_b^2$ for $b^l$.
     """
-    network, step = _ntk_network(network), validate.real(step, "step", above=0)
+    network, eta = _ntk_network(network), validate.real(learning_rate, "learning_rate", above=0)
     rates = {}
     for layer in range(1, network.depth + 1):
         weight, bias = network.scales(layer)[0]
-        rates[f"W{layer}"] = step * weight**2
+        rates[f"W{layer}"] = eta * weight**2
         if network.sigma_b > 0:
-            rates[f"b{layer}"] = step * bias**2
+            rates[f"b{layer}"] = eta * bias**2
     return rates
 
 
@@ -140,10 +158,12 @@ def two_layer_kernels(
     inner: float = 1.0,
     activation: str | Callable[[Tensor], Tensor] = "relu",
 ) -> tuple[Tensor, Tensor]:
-    r"""$K_1$ and $K_2$, (n, n), of $f(x) = c\sum_ja_j\,\sigma(s\,w_j\cdot x)$: the kernels of the gradients in W and in a.
+    r"""$K_1$ and $K_2$, (n, n), of $f(x) = c\sum_ja_j\,\sigma(s\,w_j\cdot x)$: the kernels of the
+    gradients in W and in a.
 
-    $K_1 = c^2s^2\sum_ja_j^2\sigma'(s\,w_j\cdot x)\sigma'(s\,w_j\cdot x')\,x\cdot x'$ and $K_2 = c^2\sum_j\sigma(s\,w_j\cdot x)\sigma(s\,w_j\cdot x')$. The sums of S3
-    have $c = s = 1$; its NTK parametrisation has $c = 1/\sqrt m$, and then both carry $1/m$.
+    $K_1 = c^2s^2\sum_ja_j^2\sigma'(s\,w_j\cdot x)\sigma'(s\,w_j\cdot x')\,x\cdot x'$ and $K_2 =
+    c^2\sum_j\sigma(s\,w_j\cdot x)\sigma(s\,w_j\cdot x')$. The sums of S3 have $c = s = 1$; its NTK
+    parametrisation has $c = 1/\sqrt m$, and then both carry $1/m$.
 
     Parameters
     ----------
@@ -168,7 +188,10 @@ def two_layer_kernels(
 
 
 def to_sphere(X: Any) -> Tensor:
-    r"""$\sqrt d\,x/\|x\|$ for each row: Gaussian points, moved to the sphere of radius $\sqrt d$ that they are near."""
+    r"""$\sqrt d\,x/\|x\|$ for each row.
+
+    Gaussian points, moved to the sphere of radius $\sqrt d$ that they are near.
+    """
     X = validate.as_tensor(X, "X", 2)
     length = X.norm(dim=1, keepdim=True)
     if (length == 0).any():
@@ -177,15 +200,20 @@ def to_sphere(X: Any) -> Tensor:
 
 
 def unit_bandwidth(bandwidth: float, d: int) -> float:
-    r"""$\sigma/\sqrt d$: the bandwidth on the unit sphere of the kernel that has $\sigma$ on the sphere of radius $\sqrt d$.
+    r"""$\sigma/\sqrt d$: the bandwidth on the unit sphere of the kernel that has $\sigma$ on the
+    sphere of radius $\sqrt d$.
 
-    With $t = \langle x, x'\rangle/d$ the Gaussian kernel is $e^{-(1-t)d/\sigma^2}$, a function of t that does not depend on d if $\sigma$ grows like $\sqrt d$.
+    With $t = \langle x, x'\rangle/d$ the Gaussian kernel is $e^{-(1-t)d/\sigma^2}$, a function of t
+    that does not depend on d if $\sigma$ grows like $\sqrt d$.
     """
     return validate.real(bandwidth, "bandwidth", above=0) / math.sqrt(validate.integer(d, "d"))
 
 
 def to_signs(phi: Any) -> Tensor:
-    r"""$2\tilde\phi-1$: indicators in {0, 1} as signs. A count of ones among k of them is $c = \frac12(k+\sum_js_j)$."""
+    r"""$2\tilde\phi-1$: indicators in {0, 1} as signs.
+
+    A count of ones among k of them is $c = \frac12(k+\sum_js_j)$.
+    """
     phi = validate.as_tensor(phi, "phi")
     if not ((phi == 0) | (phi == 1)).all():
         raise ValueError("phi must consist of zeros and ones")
@@ -195,7 +223,8 @@ def to_signs(phi: Any) -> Tensor:
 def flip_labels(P: Collection[int], k: int) -> frozenset[int]:
     r"""The counts with label $+1$ after $y \to -y$: the complement of P in $\{0, \dots, k\}$.
 
-    A P that contains 0 is not a subset of $[k] = \{1, \dots, k\}$, its complement is: S4's $P \subseteq [k]$ has every label function up to its sign.
+    A P that contains 0 is not a subset of $[k] = \{1, \dots, k\}$, its complement is: S4's $P
+    \subseteq [k]$ has every label function up to its sign.
     """
     k = validate.integer(k, "k")
     counts = {validate.integer(c, "P", at_least=0) for c in P}

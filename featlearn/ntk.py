@@ -1,6 +1,7 @@
 r"""Chapter 4: the neural tangent kernel, of infinitely wide networks and of real ones.
 
-$\Theta(x, x') = \nabla_\theta f(x)\cdot\nabla_\theta f(x')$ governs training by gradient flow: $\dot f_t(x) = \Theta(x, X)(y - f_t(X))$.
+$\Theta(x, x') = \nabla_\theta f(x)\cdot\nabla_\theta f(x')$ governs training by gradient flow:
+$\dot f_t(x) = \Theta(x, X)(y - f_t(X))$.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ MEMORY = {"cpu": 2**30, "cuda": 2**33}
 class NTK(wide.WideKernel):
     r"""$\Theta^L$, the tangent kernel of an infinitely wide network of $L$ layers (S1, Theorem 5).
 
-    $\Theta^1 = \Sigma^1$ and $\Theta^l = \Theta^{l-1}\dot\Sigma^l + \Sigma^l$ with $\dot\Sigma^l = \sigma_w^2\,\mathbb{E}[\varphi'(z)\varphi'(z')]$ over a Gaussian pair $(z, z')$
-    with covariance $\Sigma^{l-1}$. There is no $\sigma_b^2$ in $\dot\Sigma$. The network is in NTK parametrisation.
+    $\Theta^1 = \Sigma^1$ and $\Theta^l = \Theta^{l-1}\dot\Sigma^l + \Sigma^l$ with $\dot\Sigma^l =
+    \sigma_w^2\,\mathbb{E}[\varphi'(z)\varphi'(z')]$ over a Gaussian pair $(z, z')$ with covariance
+    $\Sigma^{l-1}$. There is no $\sigma_b^2$ in $\dot\Sigma$. The network is in NTK parametrisation.
 
-    A kernel callable; parameters as in `featlearn.wide.WideKernel`. float32 or float64, on the device of X,
-    differentiable in X and Y. See `featlearn.recursion` for how it is computed. ReLU kernels of up to 19 layers without
-    biases, or for inputs of one length, lose no digits for pairs of inputs that point almost the same way. Elsewhere a pair
-    at the angle $\gamma > 0$ carries an error of about $\varepsilon/\gamma$, where $\varepsilon$ is the rounding of the dtype.
+    A kernel callable; parameters as in `featlearn.wide.WideKernel`. float32 or float64, on the
+    device of X, differentiable in X and Y. See `featlearn.recursion` for how it is computed. ReLU
+    kernels of up to 19 layers without biases, or for inputs of one length, lose no digits for pairs
+    of inputs that point almost the same way. Elsewhere a pair at the angle $\gamma > 0$ carries an
+    error of about $\varepsilon/\gamma$, where $\varepsilon$ is the rounding of the dtype.
 
     Examples
     --------
@@ -39,7 +42,7 @@ class NTK(wide.WideKernel):
 
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel; for one set of points it is exactly symmetric."""
-        return recursion.kernels(self.recursion, X, Y, same, [recursion.NTK])[0]
+        return recursion.kernels(self.recursion, X, Y, same, [recursion.THETA])[0]
 
     @property
     def nngp(self) -> wide.NNGP:
@@ -49,26 +52,29 @@ class NTK(wide.WideKernel):
     def both(self, X: Any, Y: Any = None) -> tuple[Tensor, Tensor]:
         r"""$\Sigma^L$ and $\Theta^L$ between the rows of X and Y, two (n, m) matrices in one pass."""
         same = Y is None or Y is X
-        X = validate.as_tensor(X, "X", 2, beside=(Y,))
+        X = validate.as_tensor(X, "X", 2, like=(Y,))
         Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
         if X.shape[1] != Y.shape[1]:
-            raise ValueError(f"X and Y must have the same dimension, got {X.shape[1]} and {Y.shape[1]}")
-        nngp, ntk = recursion.kernels(self.recursion, X, Y, same, [recursion.NNGP, recursion.NTK])
+            raise ValueError(
+                f"X and Y must have the same dimension, got {X.shape[1]} and {Y.shape[1]}"
+            )
+        nngp, ntk = recursion.kernels(
+            self.recursion, X, Y, same, [recursion.SIGMA, recursion.THETA]
+        )
         return nngp, ntk
 
 
-ntk = NTK
-
-
 def _signals(network: Network, theta: Parameters, X: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    r"""$h^0, \dots, h^{L-1}$ and $\partial f/\partial f^1, \dots, \partial f/\partial f^L$ at X: one pass forward, one back.
+    r"""$h^0, \dots, h^{L-1}$ and $\partial f/\partial f^1, \dots, \partial f/\partial f^L$ at X:
+    one pass forward, one back.
 
-    The output of one row depends on the pre-activations of that row alone. So the gradient of the sum over
-    rows holds all of theirs. Shapes (..., n, n_l).
+    The output of one row depends on the pre-activations of that row alone. So the gradient of the
+    sum over rows holds all of theirs. Shapes (..., n, n_l).
     """
     with torch.inference_mode(False), torch.enable_grad():
         at = {
-            name: value.clone() if value.is_inference() else value.detach() for name, value in theta.items()
+            name: value.clone() if value.is_inference() else value.detach()
+            for name, value in theta.items()
         }
         X = X.clone() if X.is_inference() else X.detach()
         f = network.layers(at, X.requires_grad_())
@@ -77,15 +83,20 @@ def _signals(network: Network, theta: Parameters, X: Tensor) -> tuple[list[Tenso
 
 
 def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) -> list[Tensor]:
-    r"""$K_l(x, x') = \nabla_{W^l, b^l}f(x)\cdot\nabla_{W^l, b^l}f(x')$ for the layers $l = 1, \dots, L$ of a `Network` with one output.
+    r"""$K_l(x, x') = \nabla_{W^l, b^l}f(x)\cdot\nabla_{W^l, b^l}f(x')$ for the layers $l = 1,
+    \dots, L$ of a `Network` with one output.
 
-    The gradient in $W^l$ is an outer product, $\frac{\sigma_w}{\sqrt{n_{l-1}}}\frac{\partial f}{\partial f^l}(h^{l-1})^\top$. The product of two of them is
-    a product of two numbers, and no gradient is ever formed:
+    The gradient in $W^l$ is an outer product, $\frac{\sigma_w}{\sqrt{n_{l-1}}}\frac{\partial
+    f}{\partial f^l}(h^{l-1})^\top$. The product of two of them is a product of two numbers, and no
+    gradient is ever formed:
 
-    $K_l = \Bigl(\frac{\sigma_w^2}{n_{l-1}}\langle h^{l-1}(x), h^{l-1}(x')\rangle + \sigma_b^2\Bigr)\Bigl\langle\frac{\partial f}{\partial f^l}(x), \frac{\partial f}{\partial f^l}(x')\Bigr\rangle.$
+    $K_l = \Bigl(\frac{\sigma_w^2}{n_{l-1}}\langle h^{l-1}(x), h^{l-1}(x')\rangle +
+    \sigma_b^2\Bigr)\Bigl\langle\frac{\partial f}{\partial f^l}(x), \frac{\partial f}{\partial
+    f^l}(x')\Bigr\rangle.$
 
-    The factors $\sigma_w/\sqrt{n_{l-1}}$ and $\sigma_b$ are those of NTK parametrisation; other ones have those of `Network.scales`. Their sum is the network's tangent kernel.
-    Shapes (n, m), or (B, n, m) for B members. Not differentiable.
+    The factors $\sigma_w/\sqrt{n_{l-1}}$ and $\sigma_b$ are those of NTK parametrisation; other
+    ones have those of `Network.scales`. Their sum is the network's tangent kernel. Shapes (n, m),
+    or (B, n, m) for B members. Not differentiable.
     """
     same = Y is None or Y is X
     X = validate.as_tensor(X, "X", 2)
@@ -112,11 +123,13 @@ def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) ->
 def empirical_ntk(
     model: Network | torch.nn.Module, X: Any, Y: Any = None, *, theta: Parameters | None = None
 ) -> Tensor:
-    r"""$\nabla_\theta f(x)\cdot\nabla_\theta f(x')$ of a network as it is, trained or not, for the rows x of X and x' of Y.
+    r"""$\nabla_\theta f(x)\cdot\nabla_\theta f(x')$ of a network as it is, trained or not, for the
+    rows x of X and x' of Y.
 
-    For a `Network` with parameters `theta` layer by layer, without gradients of the parameters (`layer_kernels`); B
-    members give (B, n, m). For a `torch.nn.Module` by `torch.func`: the gradients of blocks of rows are formed and multiplied,
-    over the parameters that require one. A module that treats rows jointly or at random (batch normalisation, dropout) must be in
+    For a `Network` with parameters `theta` layer by layer, without gradients of the parameters
+    (`layer_kernels`); B members give (B, n, m). For a `torch.nn.Module` by `torch.func`: the
+    gradients of blocks of rows are formed and multiplied, over the parameters that require one. A
+    module that treats rows jointly or at random (batch normalisation, dropout) must be in
     evaluation mode.
 
     Parameters
@@ -124,14 +137,16 @@ def empirical_ntk(
     model
         A `Network`, or a module that maps a batch (n, ...) to (n,), (n, 1) or (n, C).
     X, Y
-        Inputs; Y is X if not given. Vectors of inputs for a `Network`, any shape (n, ...) for a module.
+        Inputs; Y is X if not given. Vectors of inputs for a `Network`, any shape (n, ...) for a
+        module.
     theta
         The parameters of a `Network`.
 
     Returns
     -------
     Tensor
-        (n, m) for one output; (n, m, C, C) for C outputs, with entry $\nabla f_c(x)\cdot\nabla f_{c'}(x')$.
+        (n, m) for one output; (n, m, C, C) for C outputs, with entry $\nabla f_c(x)\cdot\nabla
+        f_{c'}(x')$.
     """
     if isinstance(model, Network):
         if theta is None:

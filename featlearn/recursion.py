@@ -1,17 +1,23 @@
-r"""The kernels of infinitely wide networks, layer by layer: the NNGP $\Sigma^L$ and the tangent kernel $\Theta^L$.
+r"""The kernels of infinitely wide networks, layer by layer: the NNGP $\Sigma^L$ and the tangent
+kernel $\Theta^L$.
 
-$\Sigma^1 = \Theta^1 = \frac{\sigma_w^2}d\langle x, x'\rangle + \sigma_b^2$, and over a Gaussian pair $(z, z')$ of covariance $\Sigma^{l-1}$
+$\Sigma^1 = \Theta^1 = \frac{\sigma_w^2}d\langle x, x'\rangle + \sigma_b^2$, and over a Gaussian
+pair $(z, z')$ of covariance $\Sigma^{l-1}$
 
-$\Sigma^l = \sigma_w^2\,\mathbb{E}[\varphi(z)\varphi(z')] + \sigma_b^2, \qquad \Theta^l = \Theta^{l-1}\,\sigma_w^2\,\mathbb{E}[\varphi'(z)\varphi'(z')] + \Sigma^l.$
+$\Sigma^l = \sigma_w^2\,\mathbb{E}[\varphi(z)\varphi(z')] + \sigma_b^2, \qquad \Theta^l =
+\Theta^{l-1}\,\sigma_w^2\,\mathbb{E}[\varphi'(z)\varphi'(z')] + \Sigma^l.$
 
-There are three ways to these matrices. They agree to rounding, except for pairs of inputs at an angle $\gamma$ close to 0,
-where all but the last one carry an error of about $\varepsilon/\gamma$, $\varepsilon$ the rounding of the dtype.
+There are three ways to these matrices. They agree to rounding, except for pairs of inputs at an
+angle $\gamma$ close to 0, where all but the last one carry an error of about $\varepsilon/\gamma$,
+$\varepsilon$ the rounding of the dtype.
 
 * *As the formulas stand*, on whole matrices: where a gradient is asked for.
-* *On tiles* that fit a cache, in place for ReLU and erf: nothing of size $n\times m$ exists but the result.
-* *By the angle*: without biases a ReLU kernel is $\|x\|\,\|x'\|$ times a function of the angle between $x$ and $x'$, and for
-  inputs of one length every kernel is a function of it. A polynomial takes its place, whose cost does not
-  grow with the depth, up to about 20 layers, where its degree becomes too large.
+* *On tiles* that fit a cache, in place for ReLU and erf: nothing of size $n\times m$ exists but
+  the result.
+* *By the angle*: without biases a ReLU kernel is $\|x\|\,\|x'\|$ times a function of the angle
+  between $x$ and $x'$, and for inputs of one length every kernel is a function of it. A polynomial
+  takes its place, whose cost does not grow with the depth, up to about 20 layers, where its degree
+  becomes too large.
 """
 
 from __future__ import annotations
@@ -32,13 +38,16 @@ from featlearn.activations import NAMED, Activation
 TILE = {"cpu": 512, "cuda": 4096}
 CLOSE = {torch.float32: 1e-3, torch.float64: 1e-6}
 NODES, MAX_DEGREE = 64, 48
-NNGP, NTK = "nngp", "ntk"
+SIGMA, THETA = "sigma", "theta"
 RELU, ERF = NAMED["relu"], NAMED["erf"]
 
 
 @dataclass(frozen=True)
 class Recursion:
-    r"""$L$ layers with activation $\varphi$ and scales $\sigma_w, \sigma_b$; the callers check them."""
+    r"""$L$ layers with activation $\varphi$ and scales $\sigma_w, \sigma_b$.
+
+    The callers check them.
+    """
 
     depth: int
     activation: Activation
@@ -58,28 +67,39 @@ class Recursion:
 
     def diagonal(self, q: list[Tensor], wanted: Sequence[str]) -> dict[str, Tensor]:
         r"""$\Sigma^L(x, x)$ and, if wanted, $\Theta^L(x, x)$ from the variances of all layers."""
-        if NTK not in wanted:
-            return {NNGP: q[-1]}
+        if THETA not in wanted:
+            return {SIGMA: q[-1]}
         theta = q[0]
         for before, after in pairwise(q):
             theta = theta * self.sigma_w**2 * self.activation.derivative_moment(before) + after
-        return {NNGP: q[-1], NTK: theta}
+        return {SIGMA: q[-1], THETA: theta}
 
     def formulas(
         self, q_x: list[Tensor], q_xy: Tensor, q_y: list[Tensor], wanted: Sequence[str]
     ) -> dict[str, Tensor]:
-        r"""$\Sigma^L$ and, if wanted, $\Theta^L$ from $\Sigma^1$, shape (n, m), and the variances of all layers."""
+        r"""$\Sigma^L$ and, if wanted, $\Theta^L$ from $\Sigma^1$, shape (n, m), and the variances
+        of all layers.
+        """
         theta = q_xy
         for v_x, v_y in zip(q_x[:-1], q_y[:-1], strict=True):
-            if NTK in wanted:
-                theta = theta * self.sigma_w**2 * self.activation.derivative_dual(v_x[:, None], q_xy, v_y)
+            if THETA in wanted:
+                theta = (
+                    theta
+                    * self.sigma_w**2
+                    * self.activation.derivative_dual(v_x[:, None], q_xy, v_y)
+                )
             q_xy = self.layer(self.activation.dual(v_x[:, None], q_xy, v_y))
             theta = theta + q_xy
-        return {NNGP: q_xy, NTK: theta} if NTK in wanted else {NNGP: q_xy}
+        return {SIGMA: q_xy, THETA: theta} if THETA in wanted else {SIGMA: q_xy}
 
 
-def kernels(rule: Recursion, X: Tensor, Y: Tensor, same: bool, wanted: Sequence[str]) -> list[Tensor]:
-    """The (n, m) matrices named in `wanted`, "nngp" and "ntk"; exactly symmetric for one set of points."""
+def kernels(
+    rule: Recursion, X: Tensor, Y: Tensor, same: bool, wanted: Sequence[str]
+) -> list[Tensor]:
+    """The (n, m) matrices named in `wanted`, `SIGMA` and `THETA`.
+
+    Exactly symmetric for one set of points.
+    """
     differentiate = (X.requires_grad or Y.requires_grad) and torch.is_grad_enabled()
     if differentiate or any(map(torch._C._functorch.is_functorch_wrapped_tensor, (X, Y))):
         return _whole(rule, X, Y, same, wanted)
@@ -87,18 +107,27 @@ def kernels(rule: Recursion, X: Tensor, Y: Tensor, same: bool, wanted: Sequence[
         return _tiled(rule, X, Y, same, wanted)
 
 
-def _whole(rule: Recursion, X: Tensor, Y: Tensor, same: bool, wanted: Sequence[str]) -> list[Tensor]:
+def _whole(
+    rule: Recursion, X: Tensor, Y: Tensor, same: bool, wanted: Sequence[str]
+) -> list[Tensor]:
     q_x = rule.variances(X)
     q_y = q_x if same else rule.variances(Y)
     found = rule.formulas(q_x, rule.layer(X @ Y.T / X.shape[1]), q_y, wanted)
     if not same:
         return [found[name] for name in wanted]
     exact = rule.diagonal(q_x, wanted)
-    return [torch.diagonal_scatter((found[name] + found[name].T) / 2, exact[name]) for name in wanted]
+    return [
+        torch.diagonal_scatter((found[name] + found[name].T) / 2, exact[name]) for name in wanted
+    ]
 
 
-def _tiled(rule: Recursion, X: Tensor, Y: Tensor, same: bool, wanted: Sequence[str]) -> list[Tensor]:
-    """Tile by tile into the results; for one set of points the lower triangle, which is then copied."""
+def _tiled(
+    rule: Recursion, X: Tensor, Y: Tensor, same: bool, wanted: Sequence[str]
+) -> list[Tensor]:
+    """Tile by tile into the results.
+
+    For one set of points the lower triangle, which is then copied.
+    """
     q_x = rule.variances(X)
     q_y = q_x if same else rule.variances(Y)
     for name, q in (("X", q_x), ("Y", q_y)):
@@ -127,9 +156,17 @@ def _slices(length: int, side: int) -> Iterator[slice]:
 
 
 def _tile_function(
-    rule: Recursion, X: Tensor, Y: Tensor, q_x: list[Tensor], q_y: list[Tensor], wanted: Sequence[str]
+    rule: Recursion,
+    X: Tensor,
+    Y: Tensor,
+    q_x: list[Tensor],
+    q_y: list[Tensor],
+    wanted: Sequence[str],
 ) -> Callable[[slice, slice], list[Tensor]]:
-    """The function that computes the tile of some rows and columns: by the angle where that applies."""
+    """The function that computes the tile of some rows and columns.
+
+    By the angle where that applies.
+    """
     unit_x, unit_y = _units(rule, X, q_x[0]), _units(rule, Y, q_y[0])
     curves = _curves_for(rule, q_x[0], q_y[0], wanted)
     r_x, r_y = q_x[0].sqrt()[:, None], q_y[0].sqrt()
@@ -159,7 +196,9 @@ def _tile_function(
 
 
 def _units(rule: Recursion, X: Tensor, q: Tensor) -> Tensor:
-    r"""Unit vectors with $\Sigma^1(x, x') = \sqrt{\Sigma^1(x, x)\,\Sigma^1(x', x')}\,\langle u, u'\rangle$: along $(\sigma_w x/\sqrt d,\ \sigma_b)$."""
+    r"""Unit vectors with $\Sigma^1(x, x') = \sqrt{\Sigma^1(x, x)\,\Sigma^1(x', x')}\,\langle u,
+    u'\rangle$: along $(\sigma_w x/\sqrt d,\ \sigma_b)$.
+    """
     u = X * (rule.sigma_w / math.sqrt(X.shape[1]))
     if rule.sigma_b > 0:
         u = torch.cat([u, torch.full_like(q[:, None], rule.sigma_b)], dim=1)
@@ -172,7 +211,10 @@ def _lengths(q: Tensor) -> Tensor:
 
 
 def _close_pairs(cos: Tensor, u: Tensor, v: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    r"""Where $|\cos\gamma|$ is near 1, and $\gamma$ there: $2\operatorname{atan2}(\|u - v\|, \|u + v\|)$, which loses no digits (Kahan)."""
+    r"""Where $|\cos\gamma|$ is near 1, and $\gamma$ there.
+
+    $2\operatorname{atan2}(\|u - v\|, \|u + v\|)$, which loses no digits (Kahan).
+    """
     low, high = torch.aminmax(cos)
     limit = 1 - CLOSE[cos.dtype]
     if max(-low, high) <= limit:
@@ -190,10 +232,12 @@ def _close_pairs(cos: Tensor, u: Tensor, v: Tensor) -> tuple[tuple[Tensor, Tenso
 def _relu(
     rule: Recursion, q_x: list[Tensor], rho: Tensor, q_y: list[Tensor], equal: Tensor | None
 ) -> dict[str, Tensor]:
-    r"""In place: $\rho \leftarrow a\,\kappa_1(\rho)\,a' + b\,b'$ and $\tau \leftarrow a\,\tau\kappa_0(\rho)\,a' + \rho$, where $\Sigma = r\rho r'$ and $\Theta = r\tau r'$.
+    r"""In place: $\rho \leftarrow a\,\kappa_1(\rho)\,a' + b\,b'$ and $\tau \leftarrow
+    a\,\tau\kappa_0(\rho)\,a' + \rho$, where $\Sigma = r\rho r'$ and $\Theta = r\tau r'$.
 
-    Here $r^2 = \Sigma^l(x, x)$, $a = \frac{\sigma_w}{\sqrt2}r^l/r^{l+1}$, $b = \sigma_b/r^{l+1}$, $\kappa_0 = 1 - \gamma/\pi$ and
-    $\kappa_1 = \frac1\pi\sin\gamma + \kappa_0\cos\gamma$ with $\gamma = \arccos\rho$.
+    Here $r^2 = \Sigma^l(x, x)$, $a = \frac{\sigma_w}{\sqrt2}r^l/r^{l+1}$, $b = \sigma_b/r^{l+1}$,
+    $\kappa_0 = 1 - \gamma/\pi$ and $\kappa_1 = \frac1\pi\sin\gamma + \kappa_0\cos\gamma$ with
+    $\gamma = \arccos\rho$.
     """
     one = rho.new_ones(())
     tau, kappa, sin = rho.clone(), torch.empty_like(rho), torch.empty_like(rho)
@@ -205,21 +249,25 @@ def _relu(
         after_x, after_y = _lengths(q_x[layer + 1])[:, None], _lengths(q_y[layer + 1])
         a_x = rule.sigma_w / math.sqrt(2) * q_x[layer].sqrt()[:, None] / after_x
         a_y = rule.sigma_w / math.sqrt(2) * q_y[layer].sqrt() / after_y
-        rho.mul_(a_x).mul_(a_y).addcmul_(rule.sigma_b / after_x, rule.sigma_b / after_y).clamp_(-1, 1)
+        rho.mul_(a_x).mul_(a_y).addcmul_(rule.sigma_b / after_x, rule.sigma_b / after_y).clamp_(
+            -1, 1
+        )
         if equal is not None:
             rho[equal] = 1.0
         tau.mul_(a_x).mul_(a_y).add_(rho)
     r_x, r_y = q_x[-1].sqrt()[:, None], q_y[-1].sqrt()
-    return {NNGP: rho.mul_(r_x).mul_(r_y), NTK: tau.mul_(r_x).mul_(r_y)}
+    return {SIGMA: rho.mul_(r_x).mul_(r_y), THETA: tau.mul_(r_x).mul_(r_y)}
 
 
 def _erf(
     rule: Recursion, q_x: list[Tensor], cos: Tensor, sin2: Tensor, q_y: list[Tensor]
 ) -> dict[str, Tensor]:
-    r"""In place, with $D = 1 + 2q_x + 2q_y + 4(q_xq_y - q_{xy}^2)$: $\frac2\pi\arctan(2q_{xy}/\sqrt D)$ and $\frac4\pi/\sqrt D$.
+    r"""In place, with $D = 1 + 2q_x + 2q_y + 4(q_xq_y - q_{xy}^2)$: $\frac2\pi\arctan(2q_{xy}/\sqrt
+    D)$ and $\frac4\pi/\sqrt D$.
 
-    In the first layer, where variances may be large, $q_xq_y - q_{xy}^2$ comes from $\sin^2\gamma$. Above it they are at most
-    $\sigma_w^2 + \sigma_b^2$, and the arctangent is an arcsine of $s = 2q_{xy}/\sqrt{uv}$, with $u = 1 + 2q_x$, $v = 1 + 2q_y$ and $D = uv(1 - s^2)$.
+    In the first layer, where variances may be large, $q_xq_y - q_{xy}^2$ comes from $\sin^2\gamma$.
+    Above it they are at most $\sigma_w^2 + \sigma_b^2$, and the arctangent is an arcsine of $s =
+    2q_{xy}/\sqrt{uv}$, with $u = 1 + 2q_x$, $v = 1 + 2q_y$ and $D = uv(1 - s^2)$.
     """
     one, scale = cos.new_ones(()), rule.sigma_w**2
     theta = q_xy = cos.mul_(q_x[0].sqrt()[:, None]).mul_(q_y[0].sqrt())
@@ -233,14 +281,18 @@ def _erf(
         else:
             torch.mul(q_xy, 2 * u, out=sin).mul_(v).clamp_(-1, 1)
             torch.asin(sin, out=q_xy)
-            torch.addcmul(one, sin, sin, value=-1, out=sin).clamp_min_((u.min() * v.min()).item()).rsqrt_()
+            torch.addcmul(one, sin, sin, value=-1, out=sin).clamp_min_(
+                (u.min() * v.min()).item()
+            ).rsqrt_()
             theta.mul_(sin).mul_(4 / math.pi * scale * u).mul_(v)
         q_xy.mul_(2 / math.pi * scale).add_(rule.sigma_b**2)
         theta.add_(q_xy)
-    return {NNGP: q_xy, NTK: theta}
+    return {SIGMA: q_xy, THETA: theta}
 
 
-def _curves_for(rule: Recursion, q_x: Tensor, q_y: Tensor, wanted: Sequence[str]) -> list[Tensor] | None:
+def _curves_for(
+    rule: Recursion, q_x: Tensor, q_y: Tensor, wanted: Sequence[str]
+) -> list[Tensor] | None:
     """The curves of the angle that give the wanted kernels, or None where lengths matter too."""
     q = 1.0
     if rule.activation != RELU or rule.sigma_b > 0:
@@ -253,9 +305,11 @@ def _curves_for(rule: Recursion, q_x: Tensor, q_y: Tensor, wanted: Sequence[str]
 
 
 def _curve(rule: Recursion, q: float, name: str, dtype: torch.dtype) -> np.ndarray | None:
-    r"""The kernel over $q$ as a polynomial in $z = 1 - 2\gamma/\pi$, for inputs with $\Sigma^1(x, x) = q$; None if it is too rough.
+    r"""The kernel over $q$ as a polynomial in $z = 1 - 2\gamma/\pi$, for inputs with $\Sigma^1(x,
+    x) = q$; None if it is too rough.
 
-    Chebyshev interpolation, cut where the rest is below the precision asked for, then written in powers.
+    Chebyshev interpolation, cut where the rest is below the precision asked for, then written in
+    powers.
     """
 
     def kernel(z: np.ndarray) -> np.ndarray:
@@ -278,19 +332,23 @@ def _curve(rule: Recursion, q: float, name: str, dtype: torch.dtype) -> np.ndarr
 
 
 def _relu_curve(rule: Recursion, q: float, gamma: np.ndarray) -> dict[str, np.ndarray]:
-    r"""ReLU's $\Sigma^L$ and $\Theta^L$ at the angles $\gamma$, carried by $1 - \cos\gamma$, which keeps the digits of small angles.
+    r"""ReLU's $\Sigma^L$ and $\Theta^L$ at the angles $\gamma$, carried by $1 - \cos\gamma$, which
+    keeps the digits of small angles.
 
-    With $\kappa_1$ as in `_relu`, $1 - \kappa_1 = 2\sin^2\frac\gamma2 - \frac1\pi(\sin\gamma - \gamma\cos\gamma)$, and $\sin\gamma - \gamma\cos\gamma = \gamma^2j_1(\gamma)$, a spherical
+    With $\kappa_1$ as in `_relu`, $1 - \kappa_1 = 2\sin^2\frac\gamma2 - \frac1\pi(\sin\gamma -
+    \gamma\cos\gamma)$, and $\sin\gamma - \gamma\cos\gamma = \gamma^2j_1(\gamma)$, a spherical
     Bessel function.
     """
     theta = sigma = q * np.cos(gamma)
     for _ in range(rule.depth - 1):
         half, after = rule.sigma_w**2 * q / 2, rule.sigma_w**2 * q / 2 + rule.sigma_b**2
-        fall = half * (2 * np.sin(gamma / 2) ** 2 - gamma**2 * special.spherical_jn(1, gamma) / math.pi)
+        fall = half * (
+            2 * np.sin(gamma / 2) ** 2 - gamma**2 * special.spherical_jn(1, gamma) / math.pi
+        )
         sigma = after - fall
         theta = theta * rule.sigma_w**2 / 2 * (1 - gamma / math.pi) + sigma
         gamma, q = 2 * np.arcsin(np.sqrt(fall / (2 * after))), after
-    return {NNGP: sigma, NTK: theta}
+    return {SIGMA: sigma, THETA: theta}
 
 
 def _horner(coefficients: Tensor, z: Tensor) -> Tensor:

@@ -13,14 +13,16 @@ from torch import Tensor
 class GaussianProcessKernel(Kernel):
     r"""A kernel callable in the form that scikit-learn's `GaussianProcessRegressor` asks for.
 
-    It has no hyperparameters of its own and can be added to and multiplied with scikit-learn's kernels, whose
-    hyperparameters are then fitted. `KernelRidge` needs no such form: it takes a kernel callable as it is, which it calls for
-    each pair of points, or the matrix, which is faster, with ``kernel="precomputed"``.
+    It has no hyperparameters of its own and can be added to and multiplied with scikit-learn's
+    kernels, whose hyperparameters are then fitted. `KernelRidge` needs no such form: it takes a
+    kernel callable as it is, which it calls for each pair of points, or the matrix, which is
+    faster, with ``kernel="precomputed"``.
 
     Parameters
     ----------
     kernel
-        A kernel callable, such as `featlearn.ntk.NTK` or ``functools.partial(empirical_ntk, model)``.
+        A kernel callable, such as `featlearn.ntk.NTK` or
+        ``functools.partial(empirical_ntk, model)``.
 
     Examples
     --------

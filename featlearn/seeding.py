@@ -1,7 +1,7 @@
 """Random streams by name: the same name gives the same numbers everywhere, in every order of cells.
 
 `FEATLEARN_SEED` (an integer, 0 unless set) moves all streams at once. Nothing in featlearn touches
-the global state of numpy or torch.
+the global state of numpy or torch. `FEATLEARN_SCALE` says how large the experiments are.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from featlearn import validate
 
 SEED_VARIABLE = "FEATLEARN_SEED"
+SCALE_VARIABLE = "FEATLEARN_SCALE"
 
 
 def seed() -> int:
@@ -27,17 +28,28 @@ def seed() -> int:
         raise ValueError(f"{SEED_VARIABLE} must be an integer, got {value!r}") from None
 
 
+def scale() -> str:
+    """`"quick"` (the default) or `"full"`, from `FEATLEARN_SCALE`."""
+    return validate.one_of(
+        os.environ.get(SCALE_VARIABLE, "quick"), SCALE_VARIABLE, ("quick", "full")
+    )
+
+
 @overload
-def stream(name: str, backend: Literal["numpy"] = ..., device: str = ...) -> np.random.Generator: ...
+def stream(
+    name: str, backend: Literal["numpy"] = ..., device: str = ...
+) -> np.random.Generator: ...
 @overload
 def stream(name: str, backend: Literal["torch"], device: str = ...) -> torch.Generator: ...
 
 
-def stream(name: str, backend: str = "numpy", device: str = "cpu") -> np.random.Generator | torch.Generator:
+def stream(
+    name: str, backend: str = "numpy", device: str = "cpu"
+) -> np.random.Generator | torch.Generator:
     """A fresh generator at the start of the stream called `name`.
 
-    The seed is taken from SHA-256 of (`FEATLEARN_SEED`, `name`), so the stream does not depend on what
-    ran before, on the process or on the machine. Two names give unrelated streams.
+    The seed is taken from SHA-256 of (`FEATLEARN_SEED`, `name`), so the stream does not depend on
+    what ran before, on the process or on the machine. Two names give unrelated streams.
 
     Parameters
     ----------

@@ -1,12 +1,15 @@
-r"""Sweeps: one experiment over a grid of settings and seeds, on all cores or on a cluster, and resumable.
+r"""Sweeps: one experiment over a grid of settings and seeds, on all cores or on a cluster, and
+resumable.
 
 ``run(experiment, {"d": [10, 20], "n": [100, 200]}, seeds=5, name="demo", file="demo.jsonl")`` calls
-``experiment(rng, d=10, n=100)`` for every setting and every seed, each time with a stream of its own. joblib
-spreads the calls over the local cores, or over a Dask cluster where a client is given. Each result is written as it
-arrives. Called again after an interruption, `run` computes what is missing and nothing else.
+``experiment(rng, d=10, n=100)`` for every setting and every seed, each time with a stream of its
+own. joblib spreads the calls over the local cores, or over a Dask cluster where a client is given.
+Each result is written as it arrives. Called again after an interruption, `run` computes what is
+missing and nothing else.
 
-The numbers do not depend on the number of workers, nor on who does what: a cell's stream is named after its setting
-and its seed, and every cell runs on one thread, so that sums are taken in one order.
+The numbers do not depend on the number of workers, nor on who does what: a cell's stream is named
+after its setting and its seed, and every cell runs on one thread, so that sums are taken in one
+order.
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from featlearn import validate
-from featlearn.notebook import SCALE_VARIABLE, progress, scale
-from featlearn.seeding import SEED_VARIABLE, seed, stream
+from featlearn.progress import progress
+from featlearn.seeding import SCALE_VARIABLE, SEED_VARIABLE, scale, seed, stream
 
 try:
     import fcntl
@@ -46,9 +49,9 @@ Experiment = Callable[..., Any]
 class Sweep:
     """The results of a sweep.
 
-    `settings` are the axes of the grid, `seeds` is the number of seeds, `computed` says how many cells this call
-    computed (the others came from the file), and `values` is an array of shape (axis 1, axis 2, …, seeds, …): the last axes
-    are those of one result.
+    `settings` are the axes of the grid, `seeds` is the number of seeds, `computed` says how many
+    cells this call computed (the others came from the file), and `values` is an array of shape
+    (axis 1, axis 2, …, seeds, …): the last axes are those of one result.
     """
 
     settings: dict[str, list[Any]]
@@ -73,8 +76,9 @@ def run(
     Parameters
     ----------
     experiment
-        A function of a numpy generator and the settings that returns a number or an array of numbers, of one shape
-        for all cells. It must take all its randomness from the generator or from `featlearn.stream`.
+        A function of a numpy generator and the settings that returns a number or an array of
+        numbers, of one shape for all cells. It must take all its randomness from the generator or
+        from `featlearn.stream`.
     settings
         The axes of the grid by name, each a sequence of numbers or strings.
     seeds
@@ -82,13 +86,15 @@ def run(
     name
         Begins the names of the streams; two sweeps with one name see the same random numbers.
     file
-        Where results are kept, one line of JSON a cell, in the order in which they arrive. If it exists, its cells are not computed again; the
-        grid may have grown since. Results of another experiment are refused, as far as its own code tells: after a change in a function
-        that it calls, name another file. Without a file nothing is kept.
+        Where results are kept, one line of JSON a cell, in the order in which they arrive. If it
+        exists, its cells are not computed again; the grid may have grown since. Results of another
+        experiment are refused, as far as its own code tells: after a change in a function that it
+        calls, name another file. Without a file nothing is kept.
     workers
         Local processes, as many as there are cores unless given.
     client
-        A `dask.distributed.Client`; the cells then run on its cluster, which gives the cells of a lost worker to others.
+        A `dask.distributed.Client`; the cells then run on its cluster, which gives the cells of a
+        lost worker to others.
     show_progress
         Show a bar.
     """
@@ -98,15 +104,22 @@ def run(
     name = validate.text(name, "name")
     workers = -1 if workers is None else validate.integer(workers, "workers")
     cells = [
-        (dict(zip(axes, values, strict=True)), s) for values in product(*axes.values()) for s in range(seeds)
+        (dict(zip(axes, values, strict=True)), s)
+        for values in product(*axes.values())
+        for s in range(seeds)
     ]
     keys = [_key(setting, s) for setting, s in cells]
-    environment = {SEED_VARIABLE: str(seed()), SCALE_VARIABLE: scale(), **dict.fromkeys(THREADS, "1")}
-    with _book(file) as book, _one_thread(environment), _backend(client):
-        known = {} if book is None else _read(book, _header(name, experiment))
+    environment = {
+        SEED_VARIABLE: str(seed()),
+        SCALE_VARIABLE: scale(),
+        **dict.fromkeys(THREADS, "1"),
+    }
+    with _results(file) as results, _one_thread(environment), _backend(client):
+        known = {} if results is None else _read(results, _header(name, experiment))
         missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in known}
         found = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)(
-            delayed(_compute)(experiment, name, key, cell, environment) for key, cell in missing.items()
+            delayed(_compute)(experiment, name, key, cell, environment)
+            for key, cell in missing.items()
         )
         for key, value in progress(found, name, total=len(missing), show=show_progress):
             known[key] = value
@@ -115,9 +128,9 @@ def run(
                 raise ValueError(
                     f"experiment must return results of one shape, got {first} and {np.shape(value)}"
                 )
-            if book is not None:
+            if results is not None:
                 setting, s = missing[key]
-                _append(book, {"setting": setting, "seed": s, "value": value})
+                _append(results, {"setting": setting, "seed": s, "value": value})
     values = np.array([known[key] for key in keys], dtype=float)
     shape = (*map(len, axes.values()), seeds, *values.shape[1:])
     return Sweep(axes, seeds, values.reshape(shape), len(missing))
@@ -130,7 +143,9 @@ def _axes(settings: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
     axes = {}
     for axis, values in settings.items():
         if isinstance(values, str) or not len(values):
-            raise ValueError(f"settings[{axis!r}] must be a sequence with at least one value, got {values!r}")
+            raise ValueError(
+                f"settings[{axis!r}] must be a sequence with at least one value, got {values!r}"
+            )
         axes[axis] = [value.item() if isinstance(value, np.generic) else value for value in values]
         for value in axes[axis]:
             if not isinstance(value, (str, int, float)):
@@ -150,7 +165,11 @@ def _key(setting: Setting, s: int) -> str:
 
 
 def _compute(
-    experiment: Experiment, name: str, key: str, cell: tuple[Setting, int], environment: dict[str, str]
+    experiment: Experiment,
+    name: str,
+    key: str,
+    cell: tuple[Setting, int],
+    environment: dict[str, str],
 ) -> tuple[str, Any]:
     """One cell, in the process of a worker."""
     os.environ.update(environment)
@@ -167,11 +186,15 @@ def _compute(
 
 @contextlib.contextmanager
 def _one_thread(environment: dict[str, str]) -> Iterator[None]:
-    """Let the process that calls have this environment and one thread of torch, as long as the sweep runs.
+    """Let the process that calls have this environment and one thread of torch, as long as the
+    sweep runs.
 
     The environment keeps libraries to one thread that are loaded later, by a cell.
     """
-    threads, variables = torch.get_num_threads(), {name: os.environ.get(name) for name in environment}
+    threads, variables = (
+        torch.get_num_threads(),
+        {name: os.environ.get(name) for name in environment},
+    )
     os.environ.update(environment)
     try:
         yield
@@ -188,13 +211,19 @@ def _backend(client: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 def _header(name: str, experiment: Experiment) -> dict[str, Any]:
-    """What the results in a file have in common: the sweep, `FEATLEARN_SEED`, the scale, the code of the experiment."""
+    """What the results in a file have in common.
+
+    The sweep, `FEATLEARN_SEED`, the scale, the code of the experiment.
+    """
     digest = hashlib.sha256("\0".join(_identity(experiment)).encode()).hexdigest()[:16]
     return {"sweep": name, "experiment": digest, SEED_VARIABLE: seed(), SCALE_VARIABLE: scale()}
 
 
 def _identity(experiment: Experiment) -> Iterator[str]:
-    """What tells a function from others: its source, its defaults and what it closes over; not what it calls."""
+    """What tells a function from others.
+
+    Its source, its defaults and what it closes over; not what it calls.
+    """
     if isinstance(experiment, partial):
         yield repr((experiment.args, sorted(experiment.keywords.items())))
         yield from _identity(experiment.func)
@@ -209,7 +238,9 @@ def _identity(experiment: Experiment) -> Iterator[str]:
     yield source
     yield repr((experiment.__defaults__, experiment.__kwdefaults__))
     if not source or experiment.__name__ == "<lambda>":  # a line may hold several
-        constants = sorted(repr(constant) for constant in code.co_consts if not inspect.iscode(constant))
+        constants = sorted(
+            repr(constant) for constant in code.co_consts if not inspect.iscode(constant)
+        )
         yield repr((code.co_code, code.co_names, constants))
     for cell in experiment.__closure__ or ():
         content = cell.cell_contents
@@ -217,37 +248,40 @@ def _identity(experiment: Experiment) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _book(file: str | Path | None) -> Iterator[BinaryIO | None]:
+def _results(file: str | Path | None) -> Iterator[BinaryIO | None]:
     """The file, open for this sweep alone."""
     if file is None:
         yield None
         return
     Path(file).parent.mkdir(parents=True, exist_ok=True)
-    with Path(file).open("a+b") as book:
+    with Path(file).open("a+b") as results:
         if fcntl is not None:
             try:
-                fcntl.flock(book, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(results, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ValueError(f"file is in use by another sweep: {file}") from None
-        yield book
+        yield results
 
 
-def _read(book: BinaryIO, header: dict[str, Any]) -> dict[str, Any]:
-    """The finished cells in the file, which is begun if it is empty. A last line without its end is cut off."""
-    book.seek(0)
-    first, text = _line(header), book.read()
+def _read(results: BinaryIO, header: dict[str, Any]) -> dict[str, Any]:
+    """The finished cells in the file, which is begun if it is empty.
+
+    A last line without its end is cut off.
+    """
+    results.seek(0)
+    first, text = _line(header), results.read()
     if first.startswith(text):
-        book.truncate(0)
-        _append(book, header)
+        results.truncate(0)
+        _append(results, header)
         return {}
     if not text.startswith(first):
         raise ValueError(
-            f"file must hold results of this sweep, but {book.name} begins with {text.splitlines()[0][:300]!r} "
+            f"file must hold results of this sweep, but {results.name} begins with {text.splitlines()[0][:300]!r} "
             f"instead of {first!r}: name another file, or delete it"
         )
     *lines, rest = text.split(b"\n")
     if rest:
-        book.truncate(len(text) - len(rest))
+        results.truncate(len(text) - len(rest))
     records = map(json.loads, lines[1:])
     return {_key(record["setting"], record["seed"]): record["value"] for record in records}
 
@@ -256,7 +290,7 @@ def _line(record: dict[str, Any]) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
-def _append(book: BinaryIO, record: dict[str, Any]) -> None:
-    book.write(_line(record))
-    book.flush()
-    os.fsync(book.fileno())
+def _append(results: BinaryIO, record: dict[str, Any]) -> None:
+    results.write(_line(record))
+    results.flush()
+    os.fsync(results.fileno())

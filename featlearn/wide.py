@@ -16,7 +16,8 @@ from featlearn.networks import Network, Parameters
 
 @dataclass(frozen=True)
 class WideKernel(kernels.KernelFunction):
-    r"""The network whose kernel at infinite width is meant; `NNGP` and `featlearn.ntk.NTK` are its kernels.
+    r"""The network whose kernel at infinite width is meant; `NNGP` and `featlearn.ntk.NTK` are its
+    kernels.
 
     Parameters
     ----------
@@ -46,22 +47,25 @@ class WideKernel(kernels.KernelFunction):
 
 
 class NNGP(WideKernel):
-    r"""$\Sigma^L$, the covariance of an infinitely wide network of $L$ layers at initialisation (S1, Theorem 4).
+    r"""$\Sigma^L$, the covariance of an infinitely wide network of $L$ layers at initialisation
+    (S1, Theorem 4).
 
-    $\Sigma^1(x, x') = \frac{\sigma_w^2}d\langle x, x'\rangle + \sigma_b^2$ and
-    $\Sigma^l(x, x') = \sigma_w^2\,\mathbb{E}[\varphi(z)\varphi(z')] + \sigma_b^2$ over a Gaussian pair $(z, z')$ with covariance $\Sigma^{l-1}$.
-    A kernel callable; parameters as in `WideKernel`. See `featlearn.recursion` for how it is computed.
+    $\Sigma^1(x, x') = \frac{\sigma_w^2}d\langle x, x'\rangle + \sigma_b^2$ and $\Sigma^l(x, x') =
+    \sigma_w^2\,\mathbb{E}[\varphi(z)\varphi(z')] + \sigma_b^2$ over a Gaussian pair $(z, z')$ with
+    covariance $\Sigma^{l-1}$. A kernel callable; parameters as in `WideKernel`. See
+    `featlearn.recursion` for how it is computed.
     """
 
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
         """The (n, m) matrix of the kernel; for one set of points it is exactly symmetric."""
-        return recursion.kernels(self.recursion, X, Y, same, [recursion.NNGP])[0]
+        return recursion.kernels(self.recursion, X, Y, same, [recursion.SIGMA])[0]
 
 
 def linearise(
     network: Callable[[Parameters, Tensor], Tensor], theta0: Parameters
 ) -> Callable[[Parameters, Tensor], Tensor]:
-    r"""$f^{\mathrm{lin}}(x, \theta) = f(x, \theta_0) + \nabla_\theta f(x, \theta_0)\cdot(\theta - \theta_0)$, a function of $(\theta, X)$ like the network.
+    r"""$f^{\mathrm{lin}}(x, \theta) = f(x, \theta_0) + \nabla_\theta f(x, \theta_0)\cdot(\theta -
+    \theta_0)$, a function of $(\theta, X)$ like the network.
 
     One forward pass with directional derivatives (`torch.func.jvp`); no gradient is ever stored.
     """
@@ -75,13 +79,16 @@ def linearise(
 
 
 def tangent_features(network: Network, theta: Parameters, X: Any) -> Tensor:
-    r"""$\phi(x) = \nabla_\theta f(x, \theta)$ for each row of X, as an (n, P) matrix, $P$ the number of parameters.
+    r"""$\phi(x) = \nabla_\theta f(x, \theta)$ for each row of X, as an (n, P) matrix, $P$ the
+    number of parameters.
 
     For one network (no axis of members) with one output.
     """
     X = validate.as_tensor(X, "X", 2)
     shape = network(theta, X[:1]).shape
     if shape != (1,):
-        raise ValueError(f"network must be one network with one output, but f(x) has shape {tuple(shape)}")
+        raise ValueError(
+            f"network must be one network with one output, but f(x) has shape {tuple(shape)}"
+        )
     gradient = vmap(grad(lambda at, x: network(at, x[None])[0]), in_dims=(None, 0))(theta, X)
     return torch.cat([part.flatten(1) for part in gradient.values()], dim=1)

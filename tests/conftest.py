@@ -1,5 +1,5 @@
-"""No progress bars in stored outputs, notebooks in empty folders, the same examples for every property test, one line
-if there is no browser."""
+"""No progress bars in stored outputs, notebooks in empty folders, the same examples for every
+property test, one line if there is no browser."""
 
 import ast
 import os
@@ -9,7 +9,7 @@ import nbval.plugin
 import pytest
 from hypothesis import settings
 
-from featlearn.book import browser, notebooks
+from book import browser, notebooks
 
 os.environ["FEATLEARN_PROGRESS"] = "off"
 os.environ.pop("FEATLEARN_SEED", None)
@@ -75,4 +75,6 @@ def pytest_terminal_summary(terminalreporter):
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
     missing = [reason for reason in reasons if "no Chromium" in reason]
     if missing:
-        terminalreporter.write_line(f"{len(missing)} tests skipped, {missing[0].removeprefix('Skipped: ')}")
+        terminalreporter.write_line(
+            f"{len(missing)} tests skipped, {missing[0].removeprefix('Skipped: ')}"
+        )

@@ -1,14 +1,15 @@
-"""Checks of the exercises: hand over your function, get a tick or a sentence that says what is wrong.
+"""Checks of the exercises: hand over your function, get a tick or a sentence that says what is
+wrong.
 
     from featlearn.checks import kernels as check
 
     check.centre(centre)
 
-A check calls the function on fresh inputs, under guard, and compares with a computation of its own, which
-shares nothing with the book's solution. Whatever the function does, the check returns a result and does not raise,
-and it never shows the answer. It is made for people who want to learn: it cannot stop a function that ends the whole
-process, and a single call into compiled code is interrupted only when it returns.
-Each chapter has a module here; this file holds what they share.
+A check calls the function on fresh inputs, under guard, and compares with a computation of its own,
+which shares nothing with the book's solution. Whatever the function does, the check returns a
+result and does not raise, and it never shows the answer. It is made for people who want to learn:
+it cannot stop a function that ends the whole process, and a single call into compiled code is
+interrupted only when it returns. Each chapter has a module here; this file holds what they share.
 """
 
 from __future__ import annotations
@@ -68,13 +69,17 @@ class Result:
 class Answer:
     """The reader's function, called under guard.
 
-    Every call gets copies of the inputs, at most `limit` seconds, and a thread of its own, in which it may raise,
-    exit or loop for ever. What comes back is an array of finite numbers of the expected shape, or `Wrong` is raised.
+    Every call gets copies of the inputs, at most `limit` seconds, and a thread of its own, in which
+    it may raise, exit or loop for ever. What comes back is an array of finite numbers of the
+    expected shape, or `Wrong` is raised.
     """
 
     def __init__(self, function: Callable, signature: str, limit: float) -> None:
         self.function, self.limit, self.calls = function, limit, 0
-        self.name, self.arguments = signature.split("(", 1)[0], signature.split("(", 1)[1].rstrip(")")
+        self.name, self.arguments = (
+            signature.split("(", 1)[0],
+            signature.split("(", 1)[1].rstrip(")"),
+        )
 
     def __call__(
         self,
@@ -104,17 +109,24 @@ class Answer:
     ) -> Any:
         """What the function returns, as it is or converted by `convert` (under guard, too)."""
         given = copy.deepcopy(inputs)
-        value = _guarded(lambda: self._call(given, raised or {}, convert), self.limit, self._given(inputs))
+        value = _guarded(
+            lambda: self._call(given, raised or {}, convert), self.limit, self._given(inputs)
+        )
         self.calls += 1
         for before, after in zip(inputs, given, strict=True):
             if isinstance(before, np.ndarray) and not np.array_equal(before, after):
-                raise Wrong("it changes its input. Work on a copy: the caller still needs the original.")
+                raise Wrong(
+                    "it changes its input. Work on a copy: the caller still needs the original."
+                )
         if value is None:
             raise Wrong("it returned None. Is the return statement missing?")
         return value
 
     def _call(
-        self, inputs: tuple, raised: dict[type[Exception], str], convert: Callable[[Any], Any] | None
+        self,
+        inputs: tuple,
+        raised: dict[type[Exception], str],
+        convert: Callable[[Any], Any] | None,
     ) -> Any:
         try:
             inspect.signature(self.function).bind(*inputs)
@@ -125,13 +137,19 @@ class Answer:
         try:
             value = self.function(*inputs)
         except Exception as error:
-            if isinstance(error, NotImplementedError) and not self.calls and _own(error, self.function):
+            if (
+                isinstance(error, NotImplementedError)
+                and not self.calls
+                and _own(error, self.function)
+            ):
                 raise
             for kind, message in raised.items():
                 if isinstance(error, kind):
                     raise Wrong(message) from None
             first = next(iter(str(error).splitlines()), "")[:200]
-            raise Wrong(f"{self._given(inputs)} it raised {type(error).__name__}: {first}") from None
+            raise Wrong(
+                f"{self._given(inputs)} it raised {type(error).__name__}: {first}"
+            ) from None
         return value if convert is None or value is None else convert(value)
 
     @staticmethod
@@ -175,7 +193,10 @@ def _own(error: BaseException, function: Callable) -> bool:
 
 
 def _guarded(work: Callable[[], Any], limit: float, given: str) -> Any:
-    """The value of `work()`, run in a thread that is given up after `limit` seconds; what it patches is restored."""
+    """The value of `work()`, run in a thread that is given up after `limit` seconds.
+
+    What it patches is restored.
+    """
     checks = [module for name, module in list(sys.modules.items()) if name.startswith(__name__)]
     protected = [(module, dict(vars(module))) for module in (builtins, np, np.linalg, *checks)]
     dtype = torch.get_default_dtype()
@@ -219,8 +240,11 @@ def _in_thread(work: Callable[[], Any], limit: float, given: str) -> Any:
     return value
 
 
-def check(signature: str) -> Callable[[Callable[[Answer, np.random.Generator], None]], Callable[..., Result]]:
-    """Make a check out of a body that calls the answer on inputs drawn from a generator and raises `Wrong`.
+def check(
+    signature: str,
+) -> Callable[[Callable[[Answer, np.random.Generator], None]], Callable[..., Result]]:
+    """Make a check out of a body that calls the answer on inputs drawn from a generator and raises
+    `Wrong`.
 
     `signature` is what the exercise asks for, such as ``"centre(K)"``. The body runs `DRAWS` times.
     """
@@ -229,18 +253,28 @@ def check(signature: str) -> Callable[[Callable[[Answer, np.random.Generator], N
     def decorate(body: Callable[[Answer, np.random.Generator], None]) -> Callable[..., Result]:
         @functools.wraps(body)
         def run(answer: Callable, *, seed: int | None = None, limit: float = 10.0) -> Result:
-            seed = secrets.randbits(31) if seed is None else validate.integer(seed, "seed", at_least=0)
+            seed = (
+                secrets.randbits(31) if seed is None else validate.integer(seed, "seed", at_least=0)
+            )
             limit = validate.real(limit, "limit", above=0)
             if not callable(answer):
                 return Result(
-                    name, "wrong", f"hand over the function itself, {name}, not what it returns.", seed
+                    name,
+                    "wrong",
+                    f"hand over the function itself, {name}, not what it returns.",
+                    seed,
                 )
-            guard, rng = Answer(answer, signature, limit), np.random.Generator(np.random.PCG64(seed))
+            guard, rng = (
+                Answer(answer, signature, limit),
+                np.random.Generator(np.random.PCG64(seed)),
+            )
             try:
                 for _ in range(DRAWS):
                     body(guard, rng)
             except NotImplementedError:
-                return Result(name, "not yet", "not written yet. Replace the line that raises.", seed)
+                return Result(
+                    name, "not yet", "not written yet. Replace the line that raises.", seed
+                )
             except Wrong as wrong:
                 return Result(name, "wrong", str(wrong), seed)
             return Result(name, "passes", f"right on {DRAWS} draws of fresh inputs.", seed)
@@ -254,7 +288,9 @@ def check(signature: str) -> Callable[[Callable[[Answer, np.random.Generator], N
 def close(value: np.ndarray, truth: np.ndarray, tolerance: float = 1e-5) -> bool:
     """Whether two arrays agree, up to `tolerance` times the largest entry of the second."""
     scale = np.abs(truth).max(initial=0.0) or 1.0
-    return value.shape == truth.shape and bool(np.abs(value - truth).max(initial=0.0) <= tolerance * scale)
+    return value.shape == truth.shape and bool(
+        np.abs(value - truth).max(initial=0.0) <= tolerance * scale
+    )
 
 
 def agree(
@@ -264,9 +300,11 @@ def agree(
     otherwise: str,
     tolerance: float = 1e-5,
 ) -> None:
-    """Raise `Wrong` unless the value is the truth; if it is the value of a known mistake, say which.
+    """Raise `Wrong` unless the value is the truth; if it is the value of a known mistake, say
+    which.
 
-    Values that nobody foresaw get a general remark (wrong sign, constant factor, symmetry lost) and `otherwise`.
+    Values that nobody foresaw get a general remark (wrong sign, constant factor, symmetry lost) and
+    `otherwise`.
     """
     value, truth = np.asarray(value, dtype=float), np.asarray(truth, dtype=float)
     if close(value, truth, tolerance):

@@ -19,14 +19,18 @@ def _axes(d: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _sensing(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inputs (n, d), labels and a matrix ββᵀ that fits them, where matrices of high rank fit as well.
+    """Inputs (n, d), labels and a matrix ββᵀ that fits them, where matrices of high rank fit as
+    well.
 
-    Along β an input has the coordinate √(vᵀCv), where v is the rest of it, so that C on the rest fits the labels
-    of ββᵀ, too. Each input comes with (√(vᵀCv), −v), and the v are two bases: from a small start β is then the first
-    direction to grow, with a clear lead, and nothing else is needed for the fit.
+    Along β an input has the coordinate √(vᵀCv), where v is the rest of it, so that C on the rest
+    fits the labels of ββᵀ, too. Each input comes with (√(vᵀCv), −v), and the v are two bases: from
+    a small start β is then the first direction to grow, with a clear lead, and nothing else is
+    needed for the fit.
     """
     d = int(rng.integers(5, 9))
-    V = np.concatenate([_axes(d - 1, rng), _axes(d - 1, rng)]) * rng.uniform(0.85, 1.15, (2 * d - 2, 1))
+    V = np.concatenate([_axes(d - 1, rng), _axes(d - 1, rng)]) * rng.uniform(
+        0.85, 1.15, (2 * d - 2, 1)
+    )
     along = np.sqrt(V**2 @ rng.uniform(0.7, 1.3, d - 1))[:, None]
     X = np.block([[along, V], [along, -V]]) * (3 / np.mean(along**4)) ** 0.25
     axes, size = _axes(d, rng), rng.uniform(1.3, 1.6) ** rng.choice([-1, 1])
@@ -36,7 +40,10 @@ def _sensing(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 @check("implicit(X, y)")
 def implicit(answer: Answer, rng: np.random.Generator) -> None:
-    """The end of gradient descent against the planted matrix of rank one; the start is random, so are the last digits."""
+    """The end of gradient descent against the planted matrix of rank one.
+
+    The start is random, so are the last digits.
+    """
     X, y, truth = _sensing(rng)
     K = (X @ X.T) ** 2
     frobenius = X.T @ ((np.linalg.pinv(K, hermitian=True) @ y)[:, None] * X)
@@ -78,9 +85,13 @@ def implicit(answer: Answer, rng: np.random.Generator) -> None:
             "its eigenvalues are right and its eigenvectors are not. Which of UUᵀ and UᵀU has ‖Uᵀx‖² = xᵀMx?"
         )
     if misfit(M) > 0.25 or far(M) < 0.08:
-        raise Wrong("it does not fit the labels. If your gradient is right, take more steps, or longer ones.")
+        raise Wrong(
+            "it does not fit the labels. If your gradient is right, take more steps, or longer ones."
+        )
     if eigenvalues.sum() > 3 * np.trace(truth):
-        raise Wrong("its trace is far too large: it still remembers where it started. Begin closer to zero.")
+        raise Wrong(
+            "its trace is far too large: it still remembers where it started. Begin closer to zero."
+        )
     raise Wrong(
         "it fits the labels but has not the low rank that a small start leads to. Begin closer to zero, and take plain "
         "gradient steps: Adam, for one, moves in all directions at the same speed."
@@ -100,7 +111,10 @@ def _best(monomials: Monomials) -> int:
 
 
 def _by_overlap(monomials: Monomials) -> int:
-    """A greedy choice of another kind: the monomial that shares the most with what is known, the smaller one first."""
+    """A greedy choice of another kind.
+
+    The monomial that shares the most with what is known, the smaller one first.
+    """
     known, rest, largest = set(), sorted(monomials, key=len), 0
     while rest:
         nearest = rest.pop(int(np.argmax([len(S & known) for S in rest])))
@@ -129,20 +143,20 @@ MISTAKES: dict[str, Callable[[Monomials], int]] = {
     "you go from low to high degree. A monomial of higher degree may come first and leave less for the others.": (
         lambda m: max(_steps(sorted(m, key=len)))
     ),
-    "this is the number of all coordinates. The leap is the largest step, and not their sum.": lambda m: sum(
-        _steps(m)
+    "this is the number of all coordinates. The leap is the largest step, and not their sum.": lambda m: (
+        sum(_steps(m))
     ),
-    "this is the largest difference of two degrees. Which coordinates they are counts, too.": lambda m: max(
-        b - a for a, b in pairwise([0, *sorted(len(S) for S in m)])
+    "this is the largest difference of two degrees. Which coordinates they are counts, too.": lambda m: (
+        max(b - a for a, b in pairwise([0, *sorted(len(S) for S in m)]))
     ),
-    "this is the smallest step of an order. The leap is the largest one, in the best order.": lambda m: min(
-        min(_steps(order)) for order in permutations(m)
+    "this is the smallest step of an order. The leap is the largest one, in the best order.": lambda m: (
+        min(min(_steps(order)) for order in permutations(m))
     ),
     "you do not count the first monomial. Nothing is known before it: all its coordinates are new.": lambda m: (
         min(max(list(_steps(order))[1:], default=0) for order in permutations(m))
     ),
-    "you compare each monomial with the one before it. What counts is all that came before.": lambda m: min(
-        max(len(b - a) for a, b in pairwise([set(), *order])) for order in permutations(m)
+    "you compare each monomial with the one before it. What counts is all that came before.": lambda m: (
+        min(max(len(b - a) for a, b in pairwise([set(), *order])) for order in permutations(m))
     ),
     "you choose the monomial that shares the most with what is known. One that shares little may still bring "
     "less.": _by_overlap,
@@ -154,7 +168,9 @@ MISTAKES: dict[str, Callable[[Monomials], int]] = {
 
 
 def _lent(monomials: Monomials) -> Any:
-    """Something whose copy, which the guard makes, is this very list, so that we see what the answer does to it."""
+    """Something whose copy, which the guard makes, is this very list, so that we see what the
+    answer does to it.
+    """
     return type("list", (), {"__deepcopy__": lambda self, memo: monomials})()
 
 
@@ -180,7 +196,10 @@ def leap(answer: Answer, rng: np.random.Generator) -> None:
         "try [{0}, {0, 1}, {0, 1, 2}] in each of its six orders by hand, and then add {5, 6}.",
     )
     for _ in range(8):
-        m = [set(rng.permutation(7)[: rng.integers(1, 5)].tolist()) for _ in range(rng.integers(3, 6))]
+        m = [
+            set(rng.permutation(7)[: rng.integers(1, 5)].tolist())
+            for _ in range(rng.integers(3, 6))
+        ]
         if value(renamed(m)) != _best(m):
             raise Wrong(
                 "it is right for stairs but not for all lists. Compare with all orders of four random sets."

@@ -15,7 +15,9 @@ Coefficients = dict[tuple[int, ...], float]
 
 
 def _hermite(z: np.ndarray, derivative: int = 0) -> np.ndarray:
-    """A derivative of the normalised Hermite polynomials h_0, …, h_4 at the points z, along the first axis."""
+    """A derivative of the normalised Hermite polynomials h_0, …, h_4 at the points z, along the
+    first axis.
+    """
     series = hermite_e.hermeder(np.diag([factorial(k) ** -0.5 for k in range(5)]), derivative)
     return hermite_e.hermeval(z, series)
 
@@ -26,13 +28,19 @@ def _second_moment(coefficients: Coefficients, r: int) -> np.ndarray:
     Z = np.array(list(product(t, repeat=r)))
     weight = np.array(list(product(weight / weight.sum(), repeat=r))).prod(axis=1)
     h = _hermite(Z)
-    g = sum(c * np.prod([h[k, :, i] for i, k in enumerate(key)], axis=0) for key, c in coefficients.items())
+    g = sum(
+        c * np.prod([h[k, :, i] for i, k in enumerate(key)], axis=0)
+        for key, c in coefficients.items()
+    )
     return np.einsum("n,ni,nj->ij", weight * g, Z, Z)
 
 
 def _hessian_at_zero(coefficients: Coefficients, r: int) -> np.ndarray:
     """∇²g(0), term by term."""
-    H, h = np.zeros((r, r)), [_hermite(np.zeros(()), derivative).tolist() for derivative in range(3)]
+    H, h = (
+        np.zeros((r, r)),
+        [_hermite(np.zeros(()), derivative).tolist() for derivative in range(3)],
+    )
     for (i, j), (key, c) in product(product(range(r), repeat=2), coefficients.items()):
         H[i, j] += c * prod(h[(at == i) + (at == j)][k] for at, k in enumerate(key))
     return H
@@ -54,15 +62,22 @@ def average_hessian(answer: Answer, rng: np.random.Generator) -> None:
     H, constant = truth(full, r), full[0, 0, 0]
     diagonal = np.diag(np.diag(H))
     beside = H - diagonal
-    squares = sqrt(2) * np.diag([sum(c for key, c in full.items() if key[i] == 2) for i in range(r)])
+    squares = sqrt(2) * np.diag(
+        [sum(c for key, c in full.items() if key[i] == 2) for i in range(r)]
+    )
     mistakes = {
-        "the diagonal is too small: h₂ is normalised, and its second derivative is not 1.": diagonal / sqrt(2)
+        "the diagonal is too small: h₂ is normalised, and its second derivative is not 1.": diagonal
+        / sqrt(2)
         + beside,
-        "your polynomials are not normalised on the diagonal: h₂ = (z² − 1)/√2, not z² − 1.": sqrt(2)
+        "your polynomials are not normalised on the diagonal: h₂ = (z² − 1)/√2, not z² − 1.": sqrt(
+            2
+        )
         * diagonal
         + beside,
-        "the second derivative of z² is 2, and this 2 is missing on the diagonal.": diagonal / 2 + beside,
-        "the diagonal is counted twice: for i = j the entries (i, j) and (j, i) are the same.": 2 * diagonal
+        "the second derivative of z² is 2, and this 2 is missing on the diagonal.": diagonal / 2
+        + beside,
+        "the diagonal is counted twice: for i = j the entries (i, j) and (j, i) are the same.": 2
+        * diagonal
         + beside,
         "the entries beside the diagonal are half of what they should be. The factor ½ of Taylor's formula belongs to "
         "the quadratic form, where each pair appears twice.": diagonal + beside / 2,
@@ -79,11 +94,10 @@ def average_hessian(answer: Answer, rng: np.random.Generator) -> None:
         "this is E[g(z) zzᵀ]. A constant has no curvature, but it is in your matrix.": H
         + constant * np.eye(r),
         "this is the Hessian at z = 0. Average it over z.": _hessian_at_zero(full, r),
-        "this is the part of degree two of the Taylor series, ½zᵀHz: the matrix H is twice that.": H / 2,
+        "this is the part of degree two of the Taylor series, ½zᵀHz: the matrix H is twice that.": H
+        / 2,
     }
-    otherwise = (
-        "the values are wrong. Differentiate h₂(z₁) and h₁(z₁)h₁(z₂) twice by hand, and take the means."
-    )
+    otherwise = "the values are wrong. Differentiate h₂(z₁) and h₁(z₁)h₁(z₂) twice by hand, and take the means."
     agree(answer(full, shape=(r, r)), H, mistakes, otherwise)
     few = {(0, 0, 0, 0): 1.0, (1, 0, 0, 1): 0.7, (0, 2, 0, 0): -0.4, (2, 0, 0, 2): 0.9}
     several = "it fails where most coefficients are absent: a missing key is a zero, and r is the length of the keys."
@@ -91,18 +105,29 @@ def average_hessian(answer: Answer, rng: np.random.Generator) -> None:
         value = answer(coefficients, shape=(size, size), raised={KeyError: several})
         agree(value, truth(coefficients, size), {}, several)
     flat = "a function without terms of degree two has the average Hessian zero."
-    agree(answer(drawn(2, (0, 1, 3)), shape=(2, 2), raised={Exception: flat}), np.zeros((2, 2)), {}, flat)
+    agree(
+        answer(drawn(2, (0, 1, 3)), shape=(2, 2), raised={Exception: flat}),
+        np.zeros((2, 2)),
+        {},
+        flat,
+    )
 
 
 @check("first_layer_gradient(W, b, a, X, y)")
 def first_layer_gradient(answer: Answer, rng: np.random.Generator) -> None:
     """The gradient with respect to the first layer against automatic differentiation of the loss."""
     m, d, n = (int(size) for size in rng.permutation([6, 9, 14]) + rng.integers(0, 2))
-    W, b, a = rng.normal(size=(m, d)), 2 * rng.normal(size=m), rng.uniform(0.5, 2, m) * rng.choice([-1, 1], m)
+    W, b, a = (
+        rng.normal(size=(m, d)),
+        2 * rng.normal(size=m),
+        rng.uniform(0.5, 2, m) * rng.choice([-1, 1], m),
+    )
     X, y = rng.normal(size=(n, d)), 3 * rng.normal(size=n)
     W[0], b[0], a[0], a[1] = X[0], 1.0, 2.0, -1.5
 
-    def truth(W: np.ndarray, b: np.ndarray, a: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def truth(
+        W: np.ndarray, b: np.ndarray, a: np.ndarray, X: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
         weights = torch.tensor(W, requires_grad=True)
         b, a, X, y = (torch.tensor(part) for part in (b, a, X, y))
         f = torch.relu(X @ weights.T + b) @ a
@@ -155,9 +180,15 @@ def first_layer_gradient(answer: Answer, rng: np.random.Generator) -> None:
     otherwise = "the values are wrong. Compare one entry with a difference quotient of the loss."
     agree(answer(W, b, a, X, y, shape=(m, d)), right, mistakes, otherwise)
     alone = "it fails for a single neuron or a single sample. Sum over an axis that you name."
-    for rows, neurons in ((slice(0, 1), slice(None)), (slice(None), slice(0, 1)), (slice(0, 1), slice(0, 1))):
+    for rows, neurons in (
+        (slice(0, 1), slice(None)),
+        (slice(None), slice(0, 1)),
+        (slice(0, 1), slice(0, 1)),
+    ):
         active, head = hidden[rows, neurons], a[neurons]
-        residual = active @ np.abs(head) + rng.uniform(1, 3, len(active))  # so large that no digits cancel
+        residual = active @ np.abs(head) + rng.uniform(
+            1, 3, len(active)
+        )  # so large that no digits cancel
         inputs = W[neurons], b[neurons], head, X[rows], active @ head - residual
         value = answer(*inputs, shape=inputs[0].shape, raised={Exception: alone})
         agree(value, truth(*inputs), {}, alone)

@@ -43,7 +43,10 @@ def periodic(answer: Answer, rng: np.random.Generator) -> None:
     agree(answer(X, shape=(n, n), raised={Exception: alone}), truth(X, X), {}, alone)
     for A, B in ((X[:1], np.zeros((1, 1))), (X[:1], Y), (X, np.zeros((n, 1)))):
         agree(
-            answer(A, B, shape=(len(A), len(B))), truth(A, B), {}, "it is wrong for some shapes or for Y = 0."
+            answer(A, B, shape=(len(A), len(B))),
+            truth(A, B),
+            {},
+            "it is wrong for some shapes or for Y = 0.",
         )
 
 
@@ -71,7 +74,8 @@ def centre(answer: Answer, rng: np.random.Generator) -> None:
         - mean,
         "you also normalised the features to length 1. Centre, and no more.": truth
         / np.outer(lengths, lengths),
-        "you normalised the features but did not centre them.": K / np.sqrt(np.outer(np.diag(K), np.diag(K))),
+        "you normalised the features but did not centre them.": K
+        / np.sqrt(np.outer(np.diag(K), np.diag(K))),
         "nothing has changed: this is K itself.": K,
     }
     agree(
@@ -98,7 +102,9 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
         n = len(y)
         others = [np.delete(np.arange(n), i) for i in range(n)]
         fits = [np.linalg.solve(K[np.ix_(o, o)] + ridge * np.eye(n - 1), y[o]) for o in others]
-        return np.array([y[i] - K[i, o] @ fit for i, (o, fit) in enumerate(zip(others, fits, strict=True))])
+        return np.array(
+            [y[i] - K[i, o] @ fit for i, (o, fit) in enumerate(zip(others, fits, strict=True))]
+        )
 
     n = int(rng.integers(6, 11))
     K, y, ridge = draw(n, n + 3)
@@ -116,7 +122,9 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
         ),
         "you divide by the diagonal of K + ridge · I; the diagonal of its inverse is another thing.": alpha
         / np.diag(K + ridge * np.eye(n)),
-        "you divide the training errors by the leverage. Divide by one minus the leverage.": (y - hat @ y)
+        "you divide the training errors by the leverage. Divide by one minus the leverage.": (
+            y - hat @ y
+        )
         / np.diag(hat),
         "these are squares. Return the errors themselves.": truth**2,
     }
@@ -135,9 +143,10 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
     for size, rank in ((n + 1, n + 4), (2, 2), (20, 3)):
         K, y, ridge = draw(size, rank)
         singular = "it is wrong when K is singular. With a ridge that must not matter."
-        other = (
-            "it is right for some matrices and wrong for others. Does the size matter, or that of the ridge?"
-        )
+        other = "it is right for some matrices and wrong for others. Does the size matter, or that of the ridge?"
         agree(
-            answer(K, y, ridge, shape=(size,)), left_out(K, y, ridge), {}, singular if rank < size else other
+            answer(K, y, ridge, shape=(size,)),
+            left_out(K, y, ridge),
+            {},
+            singular if rank < size else other,
         )

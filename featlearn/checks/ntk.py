@@ -14,8 +14,9 @@ def _layers(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Σ^1, …, Σ^L and Σ̇^2, …, Σ̇^L of a ReLU network.
 
-    z and z′ are both positive with probability ¼ + arcsin(ρ)/2π (Sheppard), and this is also the derivative of
-    E[φ(z)φ(z′)] in their covariance (Price): the expectation is an integral over it, taken by quadrature.
+    z and z′ are both positive with probability ¼ + arcsin(ρ)/2π (Sheppard), and this is also the
+    derivative of E[φ(z)φ(z′)] in their covariance (Price): the expectation is an integral over it,
+    taken by quadrature.
     """
     S = [sigma_w**2 * X @ X.T / X.shape[1] + sigma_b**2]
     dots = []
@@ -31,12 +32,16 @@ def _layers(
 
 def _sum(parts: list[np.ndarray], dots: list[np.ndarray]) -> np.ndarray:
     """Σ_l parts_l · Π_{l′ > l} Σ̇^{l′}."""
-    return sum(part * np.prod([np.ones_like(part), *dots[i:]], axis=0) for i, part in enumerate(parts))
+    return sum(
+        part * np.prod([np.ones_like(part), *dots[i:]], axis=0) for i, part in enumerate(parts)
+    )
 
 
 @check("bias_kernel(X, depth, sigma_w, sigma_b)")
 def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
-    """The kernel of the biases against a sum of products over layers, with expectations by quadrature."""
+    """The kernel of the biases against a sum of products over layers, with expectations by
+    quadrature.
+    """
     n, d, depth = int(rng.integers(3, 6)), int(rng.integers(2, 5)), int(rng.integers(3, 6))
     sigma_w, sigma_b = round(rng.uniform(1.1, 1.7), 2), round(rng.uniform(0.5, 0.85), 2)
     X = rng.normal(size=(n, d))
@@ -52,10 +57,14 @@ def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
     mistakes = {
         "this is Θ, the kernel when everything trains. Here the weights are frozen: which part of a layer's "
         "kernel is left?": _sum(S, dots),
-        "this is Σ, the covariance of the outputs at the start. What counts here is a gradient.": S[-1],
+        "this is Σ, the covariance of the outputs at the start. What counts here is a gradient.": S[
+            -1
+        ],
         "only the bias of the output is in it. The biases below have a gradient, too.": bias[0],
-        "the bias of the output is missing. Nothing lies above it, so its product is empty.": truth - bias[0],
-        "only the biases of the first layer are in it. Sum over the layers.": bias[0] * np.prod(dots, axis=0),
+        "the bias of the output is missing. Nothing lies above it, so its product is empty.": truth
+        - bias[0],
+        "only the biases of the first layer are in it. Sum over the layers.": bias[0]
+        * np.prod(dots, axis=0),
         "it has one layer too many. `depth` counts the layers of weights; the last one has no ReLU after it.": kernel(
             depth + 1
         ),
@@ -64,7 +73,8 @@ def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
         ),
         "the gradient in a bias carries the factor σ_b, and a kernel is a product of two gradients. You have one "
         "such factor.": truth / sigma_b,
-        "the gradient in a bias carries a factor of its own, and it is missing.": truth / sigma_b**2,
+        "the gradient in a bias carries a factor of its own, and it is missing.": truth
+        / sigma_b**2,
         "σ_w² is missing in Σ̇.": _sum(bias, [dot / sigma_w**2 for dot in dots]),
         "Σ̇ carries σ_w² and not σ_w.": _sum(bias, [dot / sigma_w for dot in dots]),
         "there is σ_b² in Σ̇. A bias does not change how the gradient passes a layer.": _sum(
@@ -83,7 +93,9 @@ def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
         ),
         "this is Θ with biases minus Θ without. The biases do more than add a term: they change Σ, which the "
         "weights see.": _sum(S, dots) - _sum(without, dots_without),
-        "Σ¹ has the inner product divided by the dimension of the inputs.": kernel(depth, np.sqrt(d) * X),
+        "Σ¹ has the inner product divided by the dimension of the inputs.": kernel(
+            depth, np.sqrt(d) * X
+        ),
     }
     nan = "it returned NaN. Rounding can push a cosine above 1 or below −1: clip it before the arccos."
     value = answer(X, depth, sigma_w, sigma_b, shape=truth.shape, nan=nan)
@@ -103,7 +115,10 @@ def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
     )
     shallow = "it is wrong at depth 1, where f is linear in its only bias."
     agree(
-        answer(X, 1, sigma_w, sigma_b, shape=truth.shape, raised={Exception: shallow}), bias[0], {}, shallow
+        answer(X, 1, sigma_w, sigma_b, shape=truth.shape, raised={Exception: shallow}),
+        bias[0],
+        {},
+        shallow,
     )
     agree(
         answer(
@@ -122,7 +137,9 @@ def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
 
 @check("trained_covariance(Sigma, Theta, n)")
 def trained_covariance(answer: Answer, rng: np.random.Generator) -> None:
-    """The covariance after training against the columns of a root of Σ, trained one by one by gradient descent."""
+    """The covariance after training against the columns of a root of Σ, trained one by one by
+    gradient descent.
+    """
     n = int(rng.integers(2, 6))
     N = n + int(rng.choice([m for m in range(2, 7) if m != n]))
 
@@ -165,7 +182,8 @@ def trained_covariance(answer: Answer, rng: np.random.Generator) -> None:
         - mixed.T
         + sandwich,
         "the term that is quadratic in A is missing.": start - mixed - mixed.T,
-        "one cross term and the quadratic term are missing. That would do if A came from Σ.": start - mixed,
+        "one cross term and the quadratic term are missing. That would do if A came from Σ.": start
+        - mixed,
         "one cross term and the quadratic term are missing, and what you have is not symmetric.": start
         - mixed.T,
         "the cross terms have the wrong sign: training takes A f₀(X) away from f₀(x).": start
@@ -196,10 +214,10 @@ def trained_covariance(answer: Answer, rng: np.random.Generator) -> None:
     if value.shape == Sigma.shape:
         raise Wrong("return the block of the points that are not training points; they come last.")
     if value.shape == (n, n):
-        raise Wrong("this has the size of the training points. They come first, and the others are wanted.")
-    otherwise = (
-        "draw functions with covariance Σ, train each with Θ and the labels 0, and take their covariance."
-    )
+        raise Wrong(
+            "this has the size of the training points. They come first, and the others are wanted."
+        )
+    otherwise = "draw functions with covariance Σ, train each with Θ and the labels 0, and take their covariance."
     agree(answer(Sigma, Theta, n, shape=truth.shape), truth, mistakes, otherwise)
     agree(
         answer(Sigma, Sigma, n, shape=truth.shape),

@@ -6,14 +6,20 @@ import numpy as np
 
 from featlearn.checks import Answer, Wrong, agree, check, close
 
-NOISE = 0.032  # seven standard deviations of an entry of a kernel matrix from 50 000 features, at least
+NOISE = (
+    0.032  # seven standard deviations of an entry of a kernel matrix from 50 000 features, at least
+)
 
 
 @check("fourier_pairs(X, W)")
 def fourier_pairs(answer: Answer, rng: np.random.Generator) -> None:
     """Inner products of the features against the mean of cos(w·(x − x′)), pair by pair."""
     n, m, d, q = int(rng.integers(4, 7)), 3, int(rng.integers(2, 4)), int(rng.choice([7, 9, 11]))
-    X, Y, W = rng.normal(size=(n, d)) + 1, rng.normal(size=(m, d)) + 1, rng.normal(size=(q, d)) + 0.5
+    X, Y, W = (
+        rng.normal(size=(n, d)) + 1,
+        rng.normal(size=(m, d)) + 1,
+        rng.normal(size=(q, d)) + 0.5,
+    )
 
     def truth(X: np.ndarray, Y: np.ndarray, W: np.ndarray) -> np.ndarray:
         return np.array([[np.mean([np.cos(w @ (x - y)) for w in W]) for y in Y] for x in X])
@@ -22,19 +28,26 @@ def fourier_pairs(answer: Answer, rng: np.random.Generator) -> None:
     if value.shape == (n, q):
         raise Wrong("it returned one feature for each frequency. A pair makes two, 2q in all.")
     if not np.array_equal(value, answer(X, W, shape=(n, 2 * q))):
-        raise Wrong("two calls with the same inputs give different features. Nothing random is needed.")
+        raise Wrong(
+            "two calls with the same inputs give different features. Nothing random is needed."
+        )
     K, angle = truth(X, X, W), X @ W.T
     cosines, sines = np.cos(angle) @ np.cos(angle).T / q, np.sin(angle) @ np.sin(angle).T / q
     mistakes = {
-        "the inner products are half as large as they should be: the mean has q terms, not 2q.": K / 2,
+        "the inner products are half as large as they should be: the mean has q terms, not 2q.": K
+        / 2,
         "the inner products are twice as large as they should be. Is √2 still needed?": 2 * K,
         "the inner products are sums over the frequencies. The exercise asks for the mean.": q * K,
-        "the factor 1/√p, with p = 2q features, is missing: here it belongs to the features.": 2 * q * K,
+        "the factor 1/√p, with p = 2q features, is missing: here it belongs to the features.": 2
+        * q
+        * K,
         "you divide each feature by q. An inner product holds the factor twice.": K / q,
         "you divide by the number of points. Divide by something that W knows.": K * q / n,
         "you divide by the dimension. The mean is over frequencies.": K * q / d,
-        "both halves are cosines: cos(w·x) cos(w·x′) alone does not depend on x − x′ only.": 2 * cosines,
-        "both halves are sines: sin(w·x) sin(w·x′) alone does not depend on x − x′ only.": 2 * sines,
+        "both halves are cosines: cos(w·x) cos(w·x′) alone does not depend on x − x′ only.": 2
+        * cosines,
+        "both halves are sines: sin(w·x) sin(w·x′) alone does not depend on x − x′ only.": 2
+        * sines,
         "the frequencies are 2π times too large.": truth(X, X, 2 * np.pi * W),
     }
     otherwise = "the inner products are not the mean of cos(w·(x − x′)). Try one frequency by hand."
@@ -63,7 +76,8 @@ def laplace_features(answer: Answer, rng: np.random.Generator) -> None:
     K, size = np.exp(-difference), np.exp(-np.abs(X))
     gram = value @ value.T
     mistakes = {
-        "the inner products are half as large as they should be. What is the mean square of a cosine?": K / 2,
+        "the inner products are half as large as they should be. What is the mean square of a cosine?": K
+        / 2,
         "the inner products are twice as large as they should be.": 2 * K,
         "the factor 1/√p is missing: the inner products grow with the number of features.": p * K,
         "the factors 1/√p and √2 are both missing.": p * K / 2,
@@ -96,7 +110,9 @@ def laplace_features(answer: Answer, rng: np.random.Generator) -> None:
 
 
 def _depends_on_the_sum(gram: np.ndarray, K: np.ndarray, echo: np.ndarray) -> None:
-    """Raise `Wrong` if the matrix is a mixture of e^(−|x − x′|) and e^(−|x + x′|), as with wrong phases."""
+    """Raise `Wrong` if the matrix is a mixture of e^(−|x − x′|) and e^(−|x + x′|), as with wrong
+    phases.
+    """
     parts = np.stack([K.ravel(), echo.ravel()], axis=1)
     (share, wrong), *_ = np.linalg.lstsq(parts, gram.ravel(), rcond=None)
     mixture = share * K + wrong * echo

@@ -21,7 +21,11 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
     """Gradients of a Gaussian machine against complex differences of its function."""
     d = int(rng.integers(2, 5))
     n = d + int(rng.integers(1, 5))
-    X, alpha, sigma = rng.normal(size=(n, d)) + 1, rng.normal(size=n), round(rng.uniform(1.3, 2.2), 2)
+    X, alpha, sigma = (
+        rng.normal(size=(n, d)) + 1,
+        rng.normal(size=n),
+        round(rng.uniform(1.3, 2.2), 2),
+    )
     A = rng.normal(size=(d, d))
     M = A @ A.T / d + 0.1 * np.eye(d)
     differences = X[:, None] - X
@@ -33,7 +37,8 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
 
     def in_metric(metric: np.ndarray) -> np.ndarray:
         return pulled(
-            np.exp(-np.einsum("ijk,kl,ijl->ij", differences, metric, differences) / (2 * sigma**2)), metric
+            np.exp(-np.einsum("ijk,kl,ijl->ij", differences, metric, differences) / (2 * sigma**2)),
+            metric,
         )
 
     truth, s, V = _differences(X, alpha, M, sigma), *np.linalg.eigh(M)
@@ -42,8 +47,12 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
     mistakes = {
         "the sign is wrong: the gradient points uphill, towards points with positive coefficient. "
         "Did you differentiate in x′?": -truth,
-        "the distances are those of M, but the gradient of a distance contains M, too.": pulled(K, np.eye(d)),
-        "the metric is nowhere to be seen: these are the gradients for M = I.": in_metric(np.eye(d)),
+        "the distances are those of M, but the gradient of a distance contains M, too.": pulled(
+            K, np.eye(d)
+        ),
+        "the metric is nowhere to be seen: these are the gradients for M = I.": in_metric(
+            np.eye(d)
+        ),
         "the outer factor is a root of M. Both roots act on the gradient: one from the inner derivative, "
         "one from the distance.": pulled(K, root),
         "this is the metric M²: the inputs are to be multiplied by the root of M, if at all.": in_metric(
@@ -56,14 +65,18 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
         "the inner derivative contains the bandwidth to the wrong power: a gradient has the unit 1/length.": sigma
         * truth,
         "the bandwidth is nowhere to be seen.": sigma**2 * pulled(np.exp(-squares / 2), M),
-        "the exponent contains the bandwidth, not its square.": pulled(np.exp(-squares / (2 * sigma)), M),
+        "the exponent contains the bandwidth, not its square.": pulled(
+            np.exp(-squares / (2 * sigma)), M
+        ),
         "the exponent and its derivative contain the bandwidth, not its square.": sigma
         * pulled(np.exp(-squares / (2 * sigma)), M),
-        "there is no 2 in the denominator of your exponent.": 2 * pulled(np.exp(-squares / sigma**2), M),
+        "there is no 2 in the denominator of your exponent.": 2
+        * pulled(np.exp(-squares / sigma**2), M),
         "there is no 2 in the denominator of your exponent, but the derivative is taken as if.": pulled(
             np.exp(-squares / sigma**2), M
         ),
-        "a factor 2 remains: ρ² brings one down, and the exponent has one in its denominator.": 2 * truth,
+        "a factor 2 remains: ρ² brings one down, and the exponent has one in its denominator.": 2
+        * truth,
         "half of it is missing: ρ² is quadratic in x and brings down a factor 2.": truth / 2,
         "only the diagonal of M is used. The metric may be turned against the axes.": in_metric(
             np.diag(np.diag(M))
@@ -84,18 +97,25 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
         "one of the two parts of x − x′ is missing: the centres.": -S.sum(axis=1)[:, None] * X @ M,
         "this is the gradient of the Laplace kernel.": sigma
         * pulled(np.exp(-rho / sigma) / np.where(rho > 0, rho, np.inf), M),
-        "these are gradients times coefficients. Coefficients belong to centres only.": alpha[:, None]
+        "these are gradients times coefficients. Coefficients belong to centres only.": alpha[
+            :, None
+        ]
         * truth,
         "you averaged over the centres. The function is a sum.": truth / n,
-        "each gradient was scaled to length 1.": truth / np.linalg.norm(truth, axis=1, keepdims=True),
+        "each gradient was scaled to length 1.": truth
+        / np.linalg.norm(truth, axis=1, keepdims=True),
     }
-    otherwise = "the values are wrong. Move one point a little and compare with how the function changes."
+    otherwise = (
+        "the values are wrong. Move one point a little and compare with how the function changes."
+    )
     agree(answer(X, alpha, M, sigma, shape=(n, d)), truth, mistakes, otherwise, 1e-4)
     _edges(answer, rng)
 
 
 def _edges(answer: Answer, rng: np.random.Generator) -> None:
-    """Singular metrics with two equal points, fewer points than dimensions, one dimension, one point."""
+    """Singular metrics with two equal points, fewer points than dimensions, one dimension, one
+    point.
+    """
     raised = {
         np.linalg.LinAlgError: "M may be singular: neither its inverse nor a Cholesky factor need exist."
     }
@@ -132,7 +152,10 @@ def _differences(X: np.ndarray, alpha: np.ndarray, M: np.ndarray, sigma: float) 
 def information_exponent(answer: Answer, rng: np.random.Generator) -> None:
     """The information exponent against functions that are built from their Hermite coefficients."""
     cases = _functions(rng)
-    found, truth = np.array([_exponent(answer, g) for g, _, _ in cases]), np.array([s for _, s, _ in cases])
+    found, truth = (
+        np.array([_exponent(answer, g) for g, _, _ in cases]),
+        np.array([s for _, s, _ in cases]),
+    )
     if (found != np.rint(found)).any():
         raise Wrong("the exponent is a degree, so return an integer.")
     if (found != truth).any():
@@ -150,9 +173,14 @@ def information_exponent(answer: Answer, rng: np.random.Generator) -> None:
 
 
 def _diagnose(found: np.ndarray, cases: list[tuple[Function, int, int]]) -> NoReturn:
-    """Raise `Wrong` with the mistake that explains all exponents, or with the first kind of function that is wrong."""
+    """Raise `Wrong` with the mistake that explains all exponents, or with the first kind of
+    function that is wrong.
+    """
     functions, truth = [g for g, _, _ in cases], np.array([s for _, s, _ in cases])
-    c, halved = [_means(g) for g in functions], [lambda z, g=g: g(z / math.sqrt(2)) for g in functions]
+    c, halved = (
+        [_means(g) for g in functions],
+        [lambda z, g=g: g(z / math.sqrt(2)) for g in functions],
+    )
     powers, physicists = NODES[:, None] ** DEGREES, hermite.hermvander(NODES, 10)
     mistakes = {
         "you count degree 0. A constant says nothing about the direction; start with degree 1.": [
@@ -170,7 +198,9 @@ def _diagnose(found: np.ndarray, cases: list[tuple[Function, int, int]]) -> NoRe
         "this is the first derivative of g at zero that does not vanish. Its mean over z is another thing.": [
             order for _, _, order in cases
         ],
-        "this is the largest degree. The least counts.": [DEGREES[_present(means)][-1] for means in c],
+        "this is the largest degree. The least counts.": [
+            DEGREES[_present(means)][-1] for means in c
+        ],
         "this is the degree of the largest coefficient. The first that is not zero counts, however small.": [
             1 + int(np.abs(means[1:]).argmax()) for means in c
         ],
@@ -184,7 +214,9 @@ def _diagnose(found: np.ndarray, cases: list[tuple[Function, int, int]]) -> NoRe
         if np.array_equal(found, values):
             raise Wrong(message)
     kinds = ["for a polynomial without a constant"] * 4 + ["for a polynomial with a constant"] * 4
-    kinds += ["if the first coefficient is a thousandth of the others, which is small, but not zero"] * 2
+    kinds += [
+        "if the first coefficient is a thousandth of the others, which is small, but not zero"
+    ] * 2
     kinds += ["for an exponent of 9 or 10"] * 2
     kinds += ["for a function that is not a polynomial"] * (len(cases) - len(kinds))
     first = int((found != truth).argmax())
@@ -197,7 +229,9 @@ def _diagnose(found: np.ndarray, cases: list[tuple[Function, int, int]]) -> NoRe
 
 
 def _functions(rng: np.random.Generator) -> list[tuple[Function, int, int]]:
-    """Functions with their information exponent and the order of their first derivative at 0 that is not zero."""
+    """Functions with their information exponent and the order of their first derivative at 0 that
+    is not zero.
+    """
 
     def polynomial_from(
         s: int, more: int, constant: float = 0.0, first: float = 1.0
@@ -248,7 +282,9 @@ def _entrywise(function: Function) -> Function:
 
 def _exponent(answer: Answer, g: Function) -> float:
     """The answer for g, with a fuller message if there is none."""
-    nothing = "it found no coefficient that differs from zero. Search all degrees from 1 to 10, with 10."
+    nothing = (
+        "it found no coefficient that differs from zero. Search all degrees from 1 to 10, with 10."
+    )
     try:
         return float(answer(g, shape=(), raised={StopIteration: nothing, IndexError: nothing}))
     except Wrong as wrong:
@@ -258,7 +294,10 @@ def _exponent(answer: Answer, g: Function) -> float:
 
 
 def _means(g: Function, basis: np.ndarray | None = None) -> np.ndarray:
-    """E[g(z)p_k(z)] for k ≤ 10, with g and p_k of norm 1; Hermite polynomials unless told otherwise."""
+    """E[g(z)p_k(z)] for k ≤ 10, with g and p_k of norm 1.
+
+    Hermite polynomials unless told otherwise.
+    """
     basis = hermite_e.hermevander(NODES, 10) if basis is None else basis
     values, weights = g(NODES), WEIGHTS / WEIGHTS.sum()
     return (weights * values) @ basis / np.sqrt((weights @ values**2) * (weights @ basis**2))

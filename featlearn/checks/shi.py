@@ -13,8 +13,13 @@ import torch
 from featlearn.checks import Answer, Wrong, agree, check
 
 
-def _covariances(k: int, P: set[int], weight: np.ndarray | None = None) -> tuple[float, float, float]:
-    """E[yφ], E[y] and E[φ] of one pattern, by a sum over all 2^k patterns with these weights; equal ones unless given."""
+def _covariances(
+    k: int, P: set[int], weight: np.ndarray | None = None
+) -> tuple[float, float, float]:
+    """E[yφ], E[y] and E[φ] of one pattern, by a sum over all 2^k patterns with these weights.
+
+    Equal ones unless given.
+    """
     phi = np.array(list(product((0, 1), repeat=k)))
     y = np.array([1.0 if count in P else -1.0 for count in phi.sum(axis=1)])
     law = np.full(len(y), 2.0**-k) if weight is None else weight
@@ -57,7 +62,8 @@ def gamma(answer: Answer, rng: np.random.Generator) -> None:
             "this is the difference between the two classes. How often does each of them occur?": right
             / (2 * share * (1 - share)),
             "this is E[y], which knows nothing about the pattern.": balance,
-            "you sum over the counts in P only. The others have the label −1.": (joint + presence) / 2,
+            "you sum over the counts in P only. The others have the label −1.": (joint + presence)
+            / 2,
             "this is how often the pattern occurs if y = +1. Compare with how often it occurs at all.": (
                 joint + presence
             )
@@ -81,8 +87,14 @@ def gamma(answer: Answer, rng: np.random.Generator) -> None:
             (4, set()),
             (4, set(range(5))),
         ],
-        "the parity of two or more fair bits tells nothing about a single one.": [(2, {1}), (5, {1, 3, 5})],
-        "it fails at P = {0} or at P = {k}: do you leave out a count at the end?": [(6, {0}), (6, {6})],
+        "the parity of two or more fair bits tells nothing about a single one.": [
+            (2, {1}),
+            (5, {1, 3, 5}),
+        ],
+        "it fails at P = {0} or at P = {k}: do you leave out a count at the end?": [
+            (6, {0}),
+            (6, {6}),
+        ],
     }
     for message, cases in edges.items():
         for k, P in cases:
@@ -92,7 +104,10 @@ def gamma(answer: Answer, rng: np.random.Generator) -> None:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """Inputs X = φMᵀ (n, d) and labels y (n,); A are the relevant patterns, `decoys` others that come together."""
+    """Inputs X = φMᵀ (n, d) and labels y (n,).
+
+    A are the relevant patterns, `decoys` others that come together.
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -102,7 +117,10 @@ class _Inputs:
 
 
 def _lead(found: set[int], scores: np.ndarray) -> bool:
-    """Whether these indices have the largest scores, up to ties: means of zeros and ones are often equal."""
+    """Whether these indices have the largest scores, up to ties.
+
+    Means of zeros and ones are often equal.
+    """
     inside = np.isin(np.arange(len(scores)), list(found))
     if inside.sum() < len(found):
         return False
@@ -110,14 +128,20 @@ def _lead(found: set[int], scores: np.ndarray) -> bool:
 
 
 def _draw(rng: np.random.Generator, sign: int, n: int = 8000) -> _Inputs:
-    """A model with sign · γ ≥ 0.2 in which the plain mean of yφ is largest for two frequent patterns of the background.
+    """A model with sign · γ ≥ 0.2 in which the plain mean of yφ is largest for two frequent
+    patterns of the background.
 
-    The relevant patterns are all or none with probability `together`, else fair. Two patterns outside are almost
-    always present, k come together, and the others have frequencies between 0.1 and 0.55. Draws in which the decoys
-    have by chance the largest covariances of one sign are dropped.
+    The relevant patterns are all or none with probability `together`, else fair. Two patterns
+    outside are almost always present, k come together, and the others have frequencies between 0.1
+    and 0.55. Draws in which the decoys have by chance the largest covariances of one sign are
+    dropped.
     """
     while True:
-        k, together, all_present = int(rng.integers(3, 6)), rng.uniform(0.3, 0.5), rng.uniform(0.2, 0.45)
+        k, together, all_present = (
+            int(rng.integers(3, 6)),
+            rng.uniform(0.3, 0.5),
+            rng.uniform(0.2, 0.45),
+        )
         P = {k} | {c for c in range(1, k) if rng.random() < 0.5}
         law = np.full(2**k, (1 - together) * 2.0**-k)
         law[0] += together * (1 - all_present)
@@ -128,7 +152,12 @@ def _draw(rng: np.random.Generator, sign: int, n: int = 8000) -> _Inputs:
             break
     D = int(rng.integers(24, 33))
     order = rng.permutation(D)
-    A, decoys, frequent, rest = order[:k], order[k : 2 * k], order[2 * k : 2 * k + 2], order[2 * k + 2 :]
+    A, decoys, frequent, rest = (
+        order[:k],
+        order[k : 2 * k],
+        order[2 * k : 2 * k + 2],
+        order[2 * k + 2 :],
+    )
     probability = np.full(D, 0.5)
     probability[decoys] = 0.35
     probability[frequent] = rng.uniform(0.92, 0.96, 2)
@@ -150,7 +179,9 @@ def _numbers(value: Any) -> np.ndarray:
     value = sorted(value) if isinstance(value, (set, frozenset)) else value
     entries = value if isinstance(value, (list, tuple)) else []
     truths = len(entries) > 0 and all(isinstance(entry, (bool, np.bool_)) for entry in entries)
-    if truths or (isinstance(value, (np.ndarray, torch.Tensor)) and str(value.dtype).endswith("bool")):
+    if truths or (
+        isinstance(value, (np.ndarray, torch.Tensor)) and str(value.dtype).endswith("bool")
+    ):
         raise Wrong("this is a mask. Return the k indices at which it is true.")
     return Answer.as_array(value)
 
@@ -197,9 +228,7 @@ def relevant(answer: Answer, rng: np.random.Generator) -> None:
             "frequent patterns won. Here neither the labels nor the inputs have mean zero, "
             "and E[yφ] is more than γ for a frequent pattern."
         )
-        coordinates = (
-            "these are coordinates of x. A pattern is spread over many of them: what does M say about x?"
-        )
+        coordinates = "these are coordinates of x. A pattern is spread over many of them: what does M say about x?"
         known = [
             (signed, covariance),
             (signed, -covariance),
@@ -208,10 +237,16 @@ def relevant(answer: Answer, rng: np.random.Generator) -> None:
                 -np.abs(covariance),
             ),
             (mean, np.abs(means)),
-            ("these are the most frequent patterns. What do they say about the label?", phi.mean(axis=0)),
+            (
+                "these are the most frequent patterns. What do they say about the label?",
+                phi.mean(axis=0),
+            ),
             (mean, means),
             (mean, -means),
-            ("these are the patterns that vary most. The labels have not been used.", phi.var(axis=0)),
+            (
+                "these are the patterns that vary most. The labels have not been used.",
+                phi.var(axis=0),
+            ),
             (coordinates, np.abs((y - y.mean()) @ X)),
             (coordinates, np.abs(y @ X)),
         ]

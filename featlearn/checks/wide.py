@@ -15,7 +15,9 @@ ARRAYS = "it fails on arrays. Use numpy's functions, which act on every entry; t
 
 
 def _one_layer(rho: np.ndarray) -> np.ndarray:
-    """2 E[max(z, 0) max(z′, 0)] for standard Gaussians of correlation ρ, as an integral over the angle of (z, z′)."""
+    """2 E[max(z, 0) max(z′, 0)] for standard Gaussians of correlation ρ, as an integral over the
+    angle of (z, z′).
+    """
     gamma = 2 * np.arcsin(np.sqrt(np.clip((1 - rho) / 2, 0, 1)))[..., None]
     half = (np.pi - gamma) / 2
     beta = gamma / 2 + half * LEGENDRE[0]  # where both are positive
@@ -40,7 +42,9 @@ def relu_correlation(answer: Answer, rng: np.random.Generator) -> None:
         "equal inputs do not keep the correlation 1: a factor 2 is lost. How large is σ_w²?": (
             lambda r: _one_layer(r) / 2
         ),
-        "this is the map of the step function, the derivative of ReLU.": lambda r: 1 - np.arccos(r) / np.pi,
+        "this is the map of the step function, the derivative of ReLU.": lambda r: (
+            1 - np.arccos(r) / np.pi
+        ),
         "in the formula the angle stands where π minus the angle should.": (
             lambda r: (np.sqrt(1 - r**2) + np.arccos(r) * r) / np.pi
         ),
@@ -59,14 +63,21 @@ def relu_correlation(answer: Answer, rng: np.random.Generator) -> None:
         "it goes through one layer too many.": _layers(rho, depth + 1),
         "it goes through one layer, whatever the depth.": once,
         "nothing has changed: this is rho itself.": rho,
-        "it takes one layer to a power. Each layer must act on what the layer before returned.": once**depth,
-        "the last layer returns half the correlation: its dual was not divided by a variance.": truth / 2,
+        "it takes one layer to a power. Each layer must act on what the layer before returned.": once
+        ** depth,
+        "the last layer returns half the correlation: its dual was not divided by a variance.": truth
+        / 2,
         "you return the angle. The exercise asks for its cosine.": np.arccos(truth),
         "you return one minus the correlation.": 1 - truth,
         **{message: _layers(rho, depth, layer) for message, layer in slips.items()},
     }
     value = answer(rho, depth, shape=rho.shape, raised={TypeError: ARRAYS})
-    agree(value, truth, mistakes, "the values are wrong. By hand: one layer sends the correlation 0 to 1/π.")
+    agree(
+        value,
+        truth,
+        mistakes,
+        "the values are wrong. By hand: one layer sends the correlation 0 to 1/π.",
+    )
     if not close(answer(rho, 0, shape=rho.shape), rho):
         raise Wrong("after no layer at all, depth 0, the correlation is rho itself.")
     if not close(answer(rho, 1, shape=rho.shape), once):
@@ -98,7 +109,10 @@ def _expected_sines(q_x: np.ndarray, rho: np.ndarray, q_y: np.ndarray) -> np.nda
 
 @check("sine_dual(q_x, q_xy, q_y)")
 def sine_dual(answer: Answer, rng: np.random.Generator) -> None:
-    """E[sin(u) sin(v)] against Gauss–Hermite quadrature; at large variances against that of u − v alone."""
+    """E[sin(u) sin(v)] against Gauss–Hermite quadrature.
+
+    At large variances against that of u − v alone.
+    """
     q_x, q_y = rng.uniform(0.3, 2.5, (4, 1)), rng.uniform(0.3, 2.5, (1, 3))
     rho = rng.choice([-1, 1], (4, 3)) * rng.uniform(0.2, 0.9, (4, 3))
     q_xy = rho * np.sqrt(q_x * q_y)
@@ -129,14 +143,26 @@ def sine_dual(answer: Answer, rng: np.random.Generator) -> None:
         ),
         "q_x and q_y need not be equal, and only q_x is used.": np.exp(-q_x) * np.sinh(q_xy),
         "q_x and q_y need not be equal, and only q_y is used.": np.exp(-q_y) * np.sinh(q_xy),
-        "u and v are not independent: the mean of the product is not the product of the means.": 0 * truth,
+        "u and v are not independent: the mean of the product is not the product of the means.": 0
+        * truth,
     }
     value = answer(q_x, q_xy, q_y, shape=(4, 3), raised={TypeError: ARRAYS})
-    agree(value, truth, mistakes, "the values are wrong. For small variances the dual is close to q_xy.")
+    agree(
+        value,
+        truth,
+        mistakes,
+        "the values are wrong. For small variances the dual is close to q_xy.",
+    )
     x, y = (round(float(q), 2) for q in rng.uniform(0.5, 2.5, 2))
     xy = round(float(rng.uniform(0.3, 0.9)) * float(np.sqrt(x * y)), 2)
     agree(
-        answer(x, xy, y, shape=(), raised={Exception: "it must take plain numbers, too, and return one."}),
+        answer(
+            x,
+            xy,
+            y,
+            shape=(),
+            raised={Exception: "it must take plain numbers, too, and return one."},
+        ),
         _expected_sines(x, xy / np.sqrt(x * y), y),
         {},
         "it is right for arrays and wrong for plain numbers.",
@@ -144,7 +170,9 @@ def sine_dual(answer: Answer, rng: np.random.Generator) -> None:
     q, sign = rng.uniform(0.5, 2.5, 5), np.array([1.0, -1.0, 0.0, 0.0, 0.0])
     first, second = q * [1, 1, 0, 1, 0], q * [1, 1, 1, 0, 0]
     agree(
-        answer(first, sign * q, second, shape=(5,), nan="it returned NaN where a variance is zero."),
+        answer(
+            first, sign * q, second, shape=(5,), nan="it returned NaN where a variance is zero."
+        ),
         _expected_sines(first, sign, second),
         {},
         "it is wrong where u = v, u = −v, or a variance is zero.",

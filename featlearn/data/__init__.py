@@ -1,6 +1,8 @@
-"""Data that travel with the package: results of runs too long for a notebook, and an extract of MNIST.
+"""Data that travel with the package: results of runs too long for a notebook, and an extract of
+MNIST.
 
-Each stored result carries the command, the commit and the machine that made it. The extract has its attribution and licence in ``MNIST.md``.
+Each stored result carries the command, the commit and the machine that made it. The extract has its
+attribution and licence in ``MNIST.md``.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from torch import Tensor
 def load(name: str) -> dict[str, Any]:
     """The stored result `name`, such as ``"solvers"``."""
     known = sorted(
-        path.name.removesuffix(".json") for path in files(__name__).iterdir() if path.name.endswith(".json")
+        path.name.removesuffix(".json")
+        for path in files(__name__).iterdir()
+        if path.name.endswith(".json")
     )
     if name not in known:
         raise ValueError(f"name must be one of {known}, got {name!r}")
@@ -28,7 +32,9 @@ def load(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Training and test images as rows of 784 grey values in [0, 1] (float32), and the digits they show (int64)."""
+    """Training and test images as rows of 784 grey values in [0, 1] (float32), and the digits they
+    show (int64).
+    """
 
     train: Tensor
     train_digits: Tensor
@@ -37,7 +43,9 @@ class Digits:
 
 
 def mnist(whole: bool = False) -> Digits:
-    """MNIST: 6,000 training and 2,000 test images from the package, or all 60,000 and 10,000, fetched once from OpenML."""
+    """MNIST: 6,000 training and 2,000 test images from the package, or all 60,000 and 10,000,
+    fetched once from OpenML.
+    """
     if whole:
         images, labels = fetch_openml(
             "mnist_784", version=1, return_X_y=True, as_frame=False, parser="liac-arff"
@@ -46,7 +54,9 @@ def mnist(whole: bool = False) -> Digits:
     else:
         with files(__name__).joinpath("mnist_8k.npz").open("rb") as file, np.load(file) as stored:
             parts = tuple(
-                stored[f"{part}_{what}"] for part in ("train", "test") for what in ("images", "labels")
+                stored[f"{part}_{what}"]
+                for part in ("train", "test")
+                for what in ("images", "labels")
             )
     return Digits(*(_images(part) if i % 2 == 0 else _labels(part) for i, part in enumerate(parts)))
 

@@ -1,0 +1,209 @@
+"""``make assignment CHAPTER=04``: the checked exercises of a chapter as an assignment for nbgrader.
+
+Written to ``_build/assignments``, a course directory of nbgrader: ``source/`` holds the
+instructor's version, with solutions and hidden tests, ``release/`` the students', which nbgrader
+itself makes from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.apps import NbGraderAPI
+from traitlets.config import Config
+
+from book import colab, exercises, notebooks
+from book.colab import Book
+from book.exercises import Exercise
+
+TARGET = notebooks.ROOT / "_build" / "assignments"
+HIDDEN = """\
+### BEGIN HIDDEN TESTS
+import importlib
+
+import featlearn.checks
+import {module}
+
+importlib.reload(featlearn.checks)  # a check that was tampered with does not count
+marker = importlib.reload({module})
+for _ in range(5):
+    result = marker.{function}({function})
+    assert result, result.message
+### END HIDDEN TESTS"""
+
+
+def marked(source: str) -> str:
+    """The cell with the bodies of its functions between nbgrader's solution marks.
+
+    Docstrings stay outside.
+    """
+    lines = source.split("\n")
+    for node in reversed(exercises.functions(source)):
+        body = node.body[1:] if ast.get_docstring(node) else node.body
+        first, last, indent = body[0].lineno - 1, body[-1].end_lineno, " " * body[0].col_offset
+        lines[first:last] = [
+            f"{indent}### BEGIN SOLUTION",
+            *lines[first:last],
+            f"{indent}### END SOLUTION",
+        ]
+    return "\n".join(lines)
+
+
+def cell(
+    kind: str, source: str, id: str, points: int | None = None, answer: bool = False
+) -> NotebookNode:
+    """A cell with nbgrader's metadata.
+
+    For an answer, for marks, for both (marked by hand) or for reading only.
+    """
+    made = (
+        nbformat.v4.new_code_cell(source)
+        if kind == "code"
+        else nbformat.v4.new_markdown_cell(source)
+    )
+    about = {
+        "schema_version": 3,
+        "grade_id": id,
+        "task": False,
+        "solution": answer,
+        "grade": points is not None,
+    }
+    made.metadata["nbgrader"] = (
+        about | {"locked": not answer} | ({} if points is None else {"points": points})
+    )
+    return made
+
+
+def statement(book: Book, page: str, exercise: Exercise) -> str:
+    """The exercise with its hint folded below."""
+    head = f"## {book.labels[exercise.label]}: {exercise.title}\n\n*{exercise.points} points.* "
+    hint = colab.fold("Hint", colab.plain(book, page, exercise.hint))
+    return head + colab.plain(book, page, exercise.text) + "\n\n" + hint
+
+
+def checked(book: Book, page: str, exercise: Exercise, module: str) -> list[NotebookNode]:
+    """The cells of an exercise that a check marks."""
+    call = (
+        f"result = check.{exercise.function}({exercise.function})\nassert result, result.message\n"
+    )
+    hidden = HIDDEN.format(module=module, function=exercise.function)
+    return [
+        cell("markdown", statement(book, page, exercise), f"{exercise.label}-text"),
+        cell("code", marked(exercise.code.source), exercise.label, answer=True),
+        cell("code", call + hidden, f"{exercise.label}-check", points=exercise.points),
+    ]
+
+
+def written(book: Book, page: str, exercise: Exercise) -> list[NotebookNode]:
+    """The cells of an exercise that is marked by hand."""
+    texts = [part for part in exercise.solution if isinstance(part, str)]
+    answer = colab.plain(book, page, "\n\n".join(texts))
+    return [
+        cell("markdown", statement(book, page, exercise), f"{exercise.label}-text"),
+        cell(
+            "markdown",
+            f"### BEGIN SOLUTION\n{answer}\n### END SOLUTION",
+            exercise.label,
+            points=exercise.points,
+            answer=True,
+        ),
+    ]
+
+
+def assignment(book: Book, path: Path, with_written: bool = False) -> NotebookNode:
+    """The instructor's version.
+
+    Every exercise with a check and, if wanted, the written ones for marking by hand.
+    """
+    source, page = notebooks.load(path), path.name
+    title = source.cells[0].source.split("\n", 1)[0].removeprefix("# ")
+    imports = exercises.imports(source)
+    module = next(
+        f"{node.module}.{node.names[0].name}"
+        for node in ast.parse(imports).body
+        if isinstance(node, ast.ImportFrom) and node.module == "featlearn.checks"
+    )
+    cells = [
+        cell("markdown", f"# Assignment: {title}", "title"),
+        cell("code", notebooks.code(source)[0].source, "set-up"),
+        cell("code", imports, "imports"),
+    ]
+    for exercise in exercises.read(source):
+        if exercise.code is not None:
+            cells += checked(book, page, exercise, module)
+        elif with_written and exercise.kind.startswith("Derive"):
+            cells += written(book, page, exercise)
+    made = nbformat.v4.new_notebook(cells=cells)
+    made.metadata["kernelspec"] = notebooks.KERNEL
+    for number, each in enumerate(made.cells):
+        each.id = f"cell-{number}"
+    return made
+
+
+def chapter(number: str) -> Path:
+    """The notebook of a chapter, by its number."""
+    found = (
+        sorted(notebooks.CHAPTERS.glob(f"{int(number):02d}_*.ipynb")) if number.isdigit() else []
+    )
+    if not found:
+        known = ", ".join(p.name[:2] for p in sorted(notebooks.CHAPTERS.glob("0*.ipynb")))
+        raise ValueError(f"CHAPTER must be one of {known}, got {number!r}")
+    return found[0]
+
+
+def course(root: Path) -> NbGraderAPI:
+    """nbgrader in the course directory `root`.
+
+    It calls ``alembic`` by name, which lies beside our Python.
+    """
+    beside = str(Path(sys.executable).parent)
+    if beside not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([beside, os.environ["PATH"]])
+    config = Config()
+    config.CourseDirectory.root = str(root)
+    config.CourseDirectory.db_url = f"sqlite:///{root}/gradebook.db"
+    config.ExecutePreprocessor.timeout = 120
+    return NbGraderAPI(config=config)
+
+
+def write(
+    path: Path, target: Path = TARGET, with_written: bool = False, site: Path = colab.SITE
+) -> tuple[Path, Path]:
+    """Write the instructor's version, let nbgrader make the students'; both paths."""
+    where = target / "source" / path.stem / path.name
+    where.parent.mkdir(parents=True, exist_ok=True)
+    notebooks.save(assignment(colab.load(site), path, with_written), where)
+    outcome = course(target).generate_assignment(path.stem, force=True, create=True)
+    if not outcome["success"]:
+        raise RuntimeError(
+            f"nbgrader could not make the assignment:\n{outcome['log']}\n{outcome['error']}"
+        )
+    return where, target / "release" / path.stem / path.name
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the assignment of one chapter and say where it is."""
+    parser = argparse.ArgumentParser(prog="python -m book.assignment", description=__doc__)
+    parser.add_argument("chapter", help="number of the chapter, such as 04")
+    parser.add_argument(
+        "--written", action="store_true", help="with the derivations, to be marked by hand"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        source, release = write(chapter(options.chapter), with_written=options.written)
+    except (FileNotFoundError, ValueError, RuntimeError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"for you:      {source.relative_to(notebooks.ROOT)}")
+    print(f"for students: {release.relative_to(notebooks.ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

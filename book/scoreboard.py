@@ -1,0 +1,147 @@
+"""The scoreboard: every recorded claim of the book, read from the notebooks' outputs alone."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from experiments import stored
+from featlearn.notebook.claims import SIGNS, Claim, collect
+
+Records = dict[str, list[Claim]]
+
+
+def totals(records: Records) -> dict[str, int]:
+    """How many claims hold, fail and are open."""
+    counts = Counter(claim.verdict for found in records.values() for claim in found)
+    return {verdict: counts[verdict] for verdict in SIGNS}
+
+
+def seconds(records: Records) -> float | None:
+    """Running time of all claims together; None where no record knows its time."""
+    known = [c.seconds for found in records.values() for c in found if c.seconds is not None]
+    return sum(known) if known else None
+
+
+def summary(records: Records) -> str:
+    """The totals in one line."""
+    count = totals(records)
+    said = f"{count['holds']} hold, {count['fails']} fail, {count['open']} open"
+    return f"{sum(count.values())} claims: {said}"
+
+
+def titles(directory: str | Path) -> dict[str, str]:
+    """The title of every notebook below `directory`, by relative path: its first cell's first line."""
+    found = {}
+    for path in sorted(Path(directory).rglob("*.ipynb")):
+        if ".ipynb_checkpoints" in path.parts:
+            continue
+        first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
+        line = "".join(first["source"]).split("\n", 1)[0]
+        if first["cell_type"] == "markdown" and line.startswith("# "):
+            found[str(path.relative_to(directory))] = line.removeprefix("# ").strip()
+    return found
+
+
+def as_text(records: Records) -> str:
+    """The scoreboard for a terminal: one line a claim, by notebook."""
+    lines = [summary(records)]
+    for path, found in records.items():
+        lines += ["", path] + [f"  {claim.line()}" for claim in found]
+    return "\n".join(lines)
+
+
+def as_json(records: Records) -> str:
+    """The scoreboard as JSON: totals, and all records by notebook."""
+    by_path = {path: [asdict(claim) for claim in found] for path, found in records.items()}
+    return json.dumps({"totals": totals(records), "claims": by_path}, indent=1, ensure_ascii=False)
+
+
+def as_html(records: Records, title_of: dict[str, str] | None = None, to_chapters: str = "") -> str:
+    """The scoreboard for the book: totals by notebook, the open claims, then one table a notebook.
+
+    `title_of` are the `titles` (a notebook without one is named by its path); `to_chapters` leads
+    from the page to the folder of the chapters.
+    """
+    named = {path: html.escape((title_of or {}).get(path, path)) for path in records}
+    pages = {
+        path: html.escape(to_chapters + path.removesuffix(".ipynb") + ".html") for path in records
+    }
+    parts = [f"<p><strong>{summary(records)}.</strong></p>", _overview(records, named, pages)]
+    if totals(records)["open"]:
+        parts += ['<h2 id="open-claims">Open</h2>', _open(records, pages)]
+    parts.append('<h2 id="all-claims">All claims</h2>')
+    parts += [_claims(path, found, named[path], pages[path]) for path, found in records.items()]
+    return "\n".join(parts)
+
+
+def _overview(records: Records, named: dict[str, str], pages: dict[str, str]) -> str:
+    """One row a notebook, and their sum."""
+    rows = []
+    for path, found in records.items():
+        number = f'<a href="#{_anchor(path)}">{len(found)}</a>'
+        rows.append((f'<a href="{pages[path]}">{named[path]}</a>', number, *_counts({path: found})))
+    rows.append(("all", str(sum(map(len, records.values()))), *_counts(records)))
+    lines = [f'<tr><th scope="row">{first}</th>{_cells(rest)}</tr>' for first, *rest in rows]
+    head = ("chapter", "claims", "✓ holds", "○ open", "✗ fails", "time")
+    return stored.table("Claims by chapter", head, lines, 'class="fl-scoreboard fl-totals"')
+
+
+def _open(records: Records, pages: dict[str, str]) -> str:
+    """Every open claim with the reason why it is open."""
+    lines = [
+        f"<li>{_link(claim, pages[path])} {html.escape(claim.says)}. "
+        f"<em>Not shown here:</em> {html.escape(claim.reason)}</li>"
+        for path, found in records.items()
+        for claim in found
+        if claim.verdict == "open"
+    ]
+    return "\n".join(["<ul>", *lines, "</ul>"])
+
+
+def _claims(path: str, found: list[Claim], title: str, page: str) -> str:
+    """The claims of one notebook, one row each."""
+    lines = []
+    for claim in found:
+        measured = "" if claim.measured is None else f"≈ {claim.measured:.3g}"
+        interval = "" if claim.interval is None else "[{:.3g}, {:.3g}]".format(*claim.interval)
+        said = f"{_link(claim, page)} {html.escape(claim.says)}"
+        rest = (said, html.escape(claim.predicted), measured, interval, _time(claim.seconds))
+        verdict = f'<td class="fl-{claim.verdict}">{SIGNS[claim.verdict]} {claim.verdict}</td>'
+        lines.append(f"<tr>{verdict}{_cells(rest)}</tr>")
+    head = ("verdict", "claim", "predicted", "measured", "interval", "time")
+    return stored.table(title, head, lines, f'class="fl-scoreboard fl-claims" id="{_anchor(path)}"')
+
+
+def _cells(values: Iterable[str]) -> str:
+    return "".join(f"<td>{value}</td>" for value in values)
+
+
+def _counts(records: Records) -> tuple[str, str, str, str]:
+    count = totals(records)
+    return str(count["holds"]), str(count["open"]), str(count["fails"]), _time(seconds(records))
+
+
+def _link(claim: Claim, page: str) -> str:
+    return f'<a href="{page}#claim-{claim.id.replace(".", "-")}"><code>{claim.id}</code></a>'
+
+
+def _anchor(path: str) -> str:
+    return "claims-" + "-".join(Path(path).with_suffix("").parts).replace("_", "-")
+
+
+def _time(duration: float | None) -> str:
+    """``≈ 0.3 s``: measured digits follow the sign, as everywhere."""
+    return "" if duration is None else f"≈ {duration:.1f} s"
+
+
+def write(chapters: Path, target: Path) -> Records:
+    """Collect the claims below `chapters` and write them to `target` as JSON."""
+    records = collect(chapters)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(as_json(records) + "\n", encoding="utf-8")
+    return records

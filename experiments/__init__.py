@@ -1,0 +1,1 @@
+"""Long runs whose results the book stores in ``featlearn/data``."""

@@ -1,0 +1,176 @@
+r"""Inputs and target functions, and what harmonic analysis says about learning them.
+
+On the sphere a function splits into its spherical harmonics of degree $0, 1, 2, \dots$. Those of
+degree $k$ form a space $H_k$ of dimension $N(d, k)$, which rotations map into itself and do not
+split further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import comb, exp, lgamma, log, pi, sqrt
+from typing import Any
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import eval_gegenbauer
+
+from featlearn import validate
+
+
+def sphere(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    r"""n points uniform on the sphere of radius $\sqrt d$ in $\mathbb{R}^d$, shape (n, d)."""
+    n, d = validate.integer(n, "n"), validate.integer(d, "d")
+    X = validate.generator(rng, "rng").standard_normal((n, d))
+    return sqrt(d) * X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def ball_volume(d: int) -> float:
+    r"""$v_d = \pi^{d/2}/\Gamma(d/2 + 1)$, the volume of the unit ball."""
+    d = validate.integer(d, "d")
+    return exp(d / 2 * log(pi) - lgamma(d / 2 + 1))
+
+
+def harmonic_dimension(d: int, degree: int) -> int:
+    r"""$N(d, k) = \binom{d+k-1}{k} - \binom{d+k-3}{k-2}$, the dimension of $H_k$ on the sphere in
+    $\mathbb{R}^d$.
+    """
+    d, k = validate.integer(d, "d", at_least=2), validate.integer(degree, "degree", at_least=0)
+    return comb(d + k - 1, k) - (comb(d + k - 3, k - 2) if k >= 2 else 0)
+
+
+def gegenbauer(degree: int, t: Any, d: int) -> np.ndarray:
+    r"""$P_k(t)$, the Gegenbauer polynomial of the sphere in $\mathbb{R}^d$ with $P_k(1) = 1$, $d
+    \ge 3$.
+
+    $\sum_jY_j(x)Y_j(x') = N(d, k)P_k(\cos\angle(x, x'))$ for any orthonormal basis $Y_j$ of $H_k$
+    (addition theorem).
+    """
+    degree, d = validate.integer(degree, "degree", at_least=0), validate.integer(d, "d", at_least=3)
+    t, alpha = np.asarray(t, dtype=float), (d - 2) / 2
+    return eval_gegenbauer(degree, alpha, t) / eval_gegenbauer(degree, alpha, 1.0)
+
+
+def zonal_eigenvalues(
+    h: Callable[[np.ndarray], np.ndarray], d: int, degrees: Sequence[int]
+) -> np.ndarray:
+    r"""The eigenvalues $\lambda_k = \mathbb{E}[h(\tau)P_k(\tau)]$ of the kernel $h(\cos\angle(x,
+    x'))$, x uniform on the sphere, $d \ge 3$.
+
+    Each belongs to all $N(d, k)$ harmonics of degree $k$. By Gauss–Legendre quadrature in the
+    angle, for smooth h; what is not above rounding counts as zero.
+    """
+    d = validate.integer(d, "d", at_least=3)
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    angle = pi / 2 + min(pi / 2, 12 / sqrt(d)) * nodes  # further out the density is below exp(-72)
+    weights = weights * np.sin(angle) ** (d - 2)
+    tau = np.cos(angle)
+    terms = [weights * h(tau) * gegenbauer(k, tau, d) for k in degrees]
+    sums = [term.sum() if abs(term.sum()) > 1e-14 * np.abs(term).sum() else 0.0 for term in terms]
+    return np.array(sums) / weights.sum()
+
+
+def learnability(
+    eigenvalues: Sequence[float] | np.ndarray,
+    multiplicities: Sequence[float] | np.ndarray,
+    n: float,
+    ridge: float,
+) -> np.ndarray:
+    r"""$c_k = \lambda_k/(\lambda_k+\kappa)$ where $\kappa > 0$ solves $\sum_kN_kc_k+\delta/\kappa =
+    n$: the share of each eigenspace that kernel ridge regression learns from n samples, on average,
+    for large n (Simon, Dickens, Karkada and DeWeese 2023).
+
+    Parameters
+    ----------
+    eigenvalues, multiplicities
+        $\lambda_k \ge 0$ and how often each occurs, $N_k$.
+    n
+        Number of samples; it may be fractional.
+    ridge
+        $\delta > 0$, what is added to the diagonal of the kernel matrix.
+    """
+    spectrum, counts = np.asarray(eigenvalues, dtype=float), np.asarray(multiplicities, dtype=float)
+    if spectrum.shape != counts.shape or spectrum.ndim != 1:
+        raise ValueError(
+            f"eigenvalues and multiplicities must be vectors of one length, got {spectrum.shape}, {counts.shape}"
+        )
+    if not (
+        np.all(np.isfinite(spectrum) & (spectrum >= 0))
+        and np.all(np.isfinite(counts) & (counts > 0))
+    ):
+        raise ValueError("eigenvalues must be at least 0, multiplicities positive, and all finite")
+    n, ridge = validate.real(n, "n", above=0), validate.real(ridge, "ridge", above=0)
+    total = (counts @ spectrum + ridge) / n
+
+    def excess(log_kappa: float) -> float:
+        kappa = exp(log_kappa)
+        return float(counts @ (spectrum / (spectrum + kappa))) + ridge / kappa - n
+
+    kappa = exp(brentq(excess, log(ridge / (2 * n)), log(2 * total), xtol=1e-14))
+    return spectrum / (spectrum + kappa)
+
+
+def ridge_energies(
+    g: Callable[[float], float], d: int, degrees: Sequence[int], kinks: Sequence[float] = ()
+) -> np.ndarray:
+    r"""The energy $A_k$ of $f(x) = g(u \cdot x)$ in each harmonic degree, x uniform on the sphere
+    of radius $\sqrt d$.
+
+    $u$ is any unit vector. With $\tau = u\cdot x/\sqrt d$, whose density is proportional to $(1 -
+    \tau^2)^{(d-3)/2}$, and the Gegenbauer polynomials $P_k$ normalised to $P_k(1) = 1$, $A_k = N(d,
+    k)\,\mathbb{E}[g(\sqrt d\,\tau)P_k(\tau)]^2$, because $\mathbb{E}[P_k^2] = 1/N(d, k)$.
+
+    Parameters
+    ----------
+    g
+        Function of one real variable.
+    d
+        Dimension, at least 3.
+    degrees
+        The degrees k to compute.
+    kinks
+        Points of $[-1, 1]$ in $\tau$ where g is not smooth, for the quadrature.
+    """
+    d = validate.integer(d, "d", at_least=3)
+    alpha = (d - 2) / 2
+    normaliser = quad(lambda t: (1 - t * t) ** (alpha - 0.5), -1, 1)[0]
+
+    def mean(k: int) -> float:
+        def integrand(t: float) -> float:
+            return g(sqrt(d) * t) * gegenbauer(k, t, d) * (1 - t * t) ** (alpha - 0.5)
+
+        tight = 1e-9 * normaliser / sqrt(harmonic_dimension(d, k))
+        return (
+            quad(integrand, -1, 1, points=list(kinks) or None, limit=400, epsabs=tight)[0]
+            / normaliser
+        )
+
+    return np.array([harmonic_dimension(d, k) * mean(k) ** 2 for k in degrees])
+
+
+def fixed_feature_bound(n: int, d: int, degrees: Sequence[int], energies: Sequence[float]) -> float:
+    r"""Least mean squared error of any n fixed features on $g(u\cdot x)$, averaged over the
+    direction $u$.
+
+    $\min \sum_k A_k(1 - m_k/N(d, k))$ over $0 \le m_k \le N(d, k)$ with $\sum_k m_k \le n$:
+    features go first where one feature buys most energy, $A_k/N(d, k)$. Degrees that are not listed
+    count as learned for nothing, so the value stays a lower bound.
+    """
+    left = validate.integer(n, "n", at_least=0)
+    if len(set(degrees)) != len(degrees):
+        raise ValueError(f"degrees must differ, got {list(degrees)}")
+    energies = [validate.real(energy, "energies", at_least=0) for energy in energies]
+    if len(degrees) != len(energies):
+        raise ValueError(
+            f"degrees and energies must have the same length, got {len(degrees)} and {len(energies)}"
+        )
+    dims = [harmonic_dimension(d, k) for k in degrees]
+    error = float(sum(energies))
+    for energy, dim in sorted(
+        zip(energies, dims, strict=True), key=lambda pair: -pair[0] / pair[1]
+    ):
+        used = min(left, dim)
+        error -= energy * used / dim
+        left -= used
+    return max(error, 0.0)

@@ -1,0 +1,26 @@
+"""Progress bars that `FEATLEARN_PROGRESS=off` silences, so that none ends up in a stored output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TypeVar
+
+from tqdm import tqdm
+
+from featlearn import validate
+
+T = TypeVar("T")
+PROGRESS_VARIABLE = "FEATLEARN_PROGRESS"
+
+
+def progress(
+    items: Iterable[T], describe: str = "", total: int | None = None, show: bool = True
+) -> Iterable[T]:
+    """`items` behind a progress bar, which vanishes when it is done."""
+    setting = validate.one_of(
+        os.environ.get(PROGRESS_VARIABLE, "on"), PROGRESS_VARIABLE, ("on", "off")
+    )
+    return tqdm(
+        items, desc=describe, total=total, leave=False, disable=not show or setting == "off"
+    )

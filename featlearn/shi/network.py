@@ -1,0 +1,407 @@
+r"""The two-layer network of Shi, Wei and Liang (2022), its two gradient steps and its training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from featlearn import validate
+from featlearn.shi.data import Patterns, Sample
+
+ACTIVATIONS = ("truncated", "relu", "erf")
+
+
+LOSSES = ("hinge", "logistic", "square")
+
+
+def _ramp(z: Tensor, noise_std: float) -> Tensor:
+    """E max(z + ξ, 0)."""
+    if noise_std == 0:
+        return z.clamp_min(0)
+    u = z / noise_std
+    return z * torch.special.ndtr(u) + noise_std * torch.exp(-u.square() / 2) / math.sqrt(
+        2 * math.pi
+    )
+
+
+def _gate(z: Tensor, noise_std: float) -> Tensor:
+    """P(z + ξ > 0)."""
+    return (z > 0).to(z) if noise_std == 0 else torch.special.ndtr(z / noise_std)
+
+
+def activation(z: Any, noise_std: float = 0.0, kind: str = "truncated") -> Tensor:
+    r"""$\mathbb{E}_\xi\sigma(z+\xi)$ with $\xi\sim N(0,\sigma_\xi^2)$, `noise_std` being
+    $\sigma_\xi$.
+
+    "truncated" is $\sigma(z) = \min(1,\max(z,0))$, the paper's; "relu" is $\max(z,0)$; "erf" is
+    $\mathrm{erf}(z/\sqrt2)$.
+    """
+    z, noise_std = validate.as_tensor(z, "z"), validate.real(noise_std, "noise_std", at_least=0)
+    validate.one_of(kind, "kind", ACTIVATIONS)
+    if kind == "erf":
+        return torch.erf(z / math.sqrt(2 * (1 + noise_std**2)))
+    if kind == "relu":
+        return _ramp(z, noise_std)
+    return z.clamp(0, 1) if noise_std == 0 else _ramp(z, noise_std) - _ramp(z - 1, noise_std)
+
+
+def slope(z: Any, noise_std: float = 0.0, kind: str = "truncated") -> Tensor:
+    r"""The derivative of `activation` in z.
+
+    For the truncated ReLU the probability that $0 < z+\xi \le 1$.
+    """
+    z, noise_std = validate.as_tensor(z, "z"), validate.real(noise_std, "noise_std", at_least=0)
+    validate.one_of(kind, "kind", ACTIVATIONS)
+    if kind == "erf":
+        variance = 1 + noise_std**2
+        return torch.exp(-z.square() / (2 * variance)) * math.sqrt(2 / (math.pi * variance))
+    return _gate(z, noise_std) if kind == "relu" else _gate(z, noise_std) - _gate(z - 1, noise_std)
+
+
+@dataclass(frozen=True, eq=False)
+class Net:
+    r"""$g(x) = \sum_ia_i\,\mathbb{E}_\xi\sigma(\langle w_i,x\rangle+b_i+\xi)$ with W (units, d), b
+    (units,), a (units,).
+    """
+
+    W: Tensor
+    b: Tensor
+    a: Tensor
+    kind: str = field(default="truncated", kw_only=True)
+
+    def __post_init__(self) -> None:
+        W = validate.as_tensor(self.W, "W", 2, like=(self.b, self.a))
+        validate.one_of(self.kind, "kind", ACTIVATIONS)
+        object.__setattr__(self, "W", W)
+        for name in ("b", "a"):
+            value = validate.as_tensor(getattr(self, name), name, 1).to(W)
+            validate.same_length(W, "W", value, name)
+            object.__setattr__(self, name, value)
+
+    def preactivation(self, X: Any) -> Tensor:
+        r"""$\langle w_i,x\rangle+b_i$ for inputs of shape (n, d), shape (n, units)."""
+        X = validate.as_tensor(X, "X", 2).to(self.W)
+        if X.shape[1] != self.W.shape[1]:
+            raise ValueError(f"X must have {self.W.shape[1]} columns, got {X.shape[1]}")
+        return torch.addmm(self.b, X, self.W.T)
+
+    def features(self, X: Any, noise_std: float = 0.0) -> Tensor:
+        r"""(n, units) the outputs of the neurons."""
+        return activation(self.preactivation(X), noise_std, self.kind)
+
+    def __call__(self, X: Any, noise_std: float = 0.0) -> Tensor:
+        """(n,) the outputs of the network."""
+        return self.features(X, noise_std) @ self.a
+
+
+def random_net(
+    pairs: int,
+    d: int,
+    rng: np.random.Generator,
+    *,
+    sigma_w: float,
+    sigma_b: float,
+    sigma_a: float,
+    kind: str = "truncated",
+    dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
+) -> Net:
+    r"""2m neurons on d inputs, Gaussian with these standard deviations, in antisymmetric pairs.
+
+    $w_{m+i} = w_i$, $b_{m+i} = b_i$, $a_{m+i} = -a_i$, so $g = 0$.
+    """
+    m, d, rng = (
+        validate.integer(pairs, "pairs"),
+        validate.integer(d, "d"),
+        validate.generator(rng, "rng"),
+    )
+    W = rng.standard_normal((m, d)) * validate.real(sigma_w, "sigma_w", at_least=0)
+    b = rng.standard_normal(m) * validate.real(sigma_b, "sigma_b", at_least=0)
+    a = rng.standard_normal(m) * validate.real(sigma_a, "sigma_a", at_least=0)
+    parts = np.concatenate([W, W]), np.concatenate([b, b]), np.concatenate([a, -a])
+    return Net(*(torch.as_tensor(part, dtype=dtype, device=device) for part in parts), kind=kind)
+
+
+def initialise(
+    pairs: int,
+    model: Patterns,
+    rng: np.random.Generator,
+    *,
+    kind: str = "truncated",
+    dtype: torch.dtype = torch.float64,
+    device: str | torch.device = "cpu",
+) -> Net:
+    r"""`random_net` with the paper's scales: $\sigma_w = 1/k$, $\sigma_b = 1/k^2$, $\sigma_a =
+    \tilde\sigma^2/(k^2\lvert\gamma\rvert)$.
+
+    Where $\gamma = 0$ (no structure) its place is taken by 1/4, that of the standard example.
+    """
+    k, gamma = model.k, abs(model.gamma) if abs(model.gamma) > 1e-9 else 0.25
+    scales = {"sigma_w": 1 / k, "sigma_b": 1 / k**2, "sigma_a": model.sigma**2 / (gamma * k**2)}
+    return random_net(pairs, model.d, rng, kind=kind, dtype=dtype, device=device, **scales)
+
+
+def _minus_loss_slope(margin: Tensor, loss: str) -> Tensor:
+    r"""$-\ell'$ at the margin $yg(x)$."""
+    if loss == "hinge":
+        return (margin < 1).to(margin)
+    return torch.sigmoid(-margin) if loss == "logistic" else 1 - margin
+
+
+def loss_value(margin: Any, loss: str = "hinge") -> Tensor:
+    r"""The mean over the margins $yg(x)$ of $\max(1-z,0)$, of $\log(1+e^{-z})$ or of
+    $\frac12(1-z)^2$.
+    """
+    margin = validate.as_tensor(margin, "margin")
+    validate.one_of(loss, "loss", LOSSES)
+    if loss == "hinge":
+        return (1 - margin).clamp_min(0).mean()
+    return (
+        torch.nn.functional.softplus(-margin).mean()
+        if loss == "logistic"
+        else (1 - margin).square().mean() / 2
+    )
+
+
+def _data(net: Net, X: Any, y: Any) -> tuple[Tensor, Tensor]:
+    X, y = validate.as_tensor(X, "X", 2).to(net.W), validate.as_tensor(y, "y", 1).to(net.W)
+    validate.same_length(X, "X", y, "y")
+    _signs(y)
+    return X, y
+
+
+def _signs(y: Tensor) -> None:
+    if not (y.abs() == 1).all():
+        raise ValueError("y must hold labels -1 and +1 only")
+
+
+def gradient(net: Net, X: Any, y: Any, *, noise_std: float = 0.0, loss: str = "hinge") -> Net:
+    r"""The gradient of the mean loss on a batch, arranged like the network.
+
+    $\partial_{w_i} = -a_i\,\mathrm{mean}[\,\ell_-\,y\,x\,\sigma'(z_i)]$, $\partial_{b_i} =
+    -a_i\,\mathrm{mean}[\,\ell_-\,y\,\sigma'(z_i)]$ and $\partial_{a_i} =
+    -\mathrm{mean}[\,\ell_-\,y\,\sigma(z_i)]$ with $\ell_- = \mathbb{1}[yg(x) < 1]$ for the hinge
+    loss.
+    """
+    X, y = _data(net, X, y)
+    validate.one_of(loss, "loss", LOSSES)
+    z = net.preactivation(X)
+    features = activation(z, noise_std, net.kind)
+    weight = y * _minus_loss_slope(y * (features @ net.a), loss) / len(y)
+    gates = slope(z, noise_std, net.kind) * weight[:, None]
+    return Net(
+        -net.a[:, None] * (gates.T @ X),
+        -net.a * gates.sum(0),
+        -(features.T @ weight),
+        kind=net.kind,
+    )
+
+
+def step(
+    net: Net,
+    X: Any,
+    y: Any,
+    *,
+    learning_rate: float,
+    lambda_w: float = 0.0,
+    lambda_a: float = 0.0,
+    noise_std: float = 0.0,
+    loss: str = "hinge",
+) -> Net:
+    r"""$\theta-\eta\nabla_\theta\bigl(L+\lambda_a\sum_ia_i^2+\lambda_w\sum_i\|w_i\|^2\bigr)$ for W,
+    b and a at once; $\lambda = 1/(2\eta)$ forgets the old value.
+    """
+    eta = validate.real(learning_rate, "learning_rate", above=0)
+    decay_w = 1 - 2 * eta * validate.real(lambda_w, "lambda_w", at_least=0)
+    decay_a = 1 - 2 * eta * validate.real(lambda_a, "lambda_a", at_least=0)
+    g = gradient(net, X, y, noise_std=noise_std, loss=loss)
+    return Net(
+        decay_w * net.W - eta * g.W, net.b - eta * g.b, decay_a * net.a - eta * g.a, kind=net.kind
+    )
+
+
+def two_steps(
+    net: Net,
+    first: Sample,
+    second: Sample,
+    *,
+    noise_std: float,
+    learning_rate: float,
+    loss: str = "hinge",
+) -> tuple[Net, Net, Net]:
+    r"""The networks before, after step one and after step two, each step on a batch of its own.
+
+    Both steps forget the old first layer, $\lambda_w = 1/(2\eta)$. The first has $\eta =
+    1/\|a\|^2$, so small that $g$ stays near zero. The second has the learning rate `learning_rate`
+    and forgets the head too, which has done its work as the step size of each neuron. The biases
+    stay: their gradient is nearly zero in the population under (A0), and in a sample it is noise
+    that would shift the kinks of all neurons together.
+    """
+    if not net.a.any():
+        raise ValueError(
+            "net must have a head that is not zero: it sets the size of each neuron's step"
+        )
+    small, eta = (
+        1 / net.a.square().sum().item(),
+        validate.real(learning_rate, "learning_rate", above=0),
+    )
+    one = step(
+        net,
+        first.X,
+        first.y,
+        learning_rate=small,
+        lambda_w=0.5 / small,
+        noise_std=noise_std,
+        loss=loss,
+    )
+    one, decay = replace(one, b=net.b), {"lambda_w": 0.5 / eta, "lambda_a": 0.5 / eta}
+    two = step(one, second.X, second.y, learning_rate=eta, noise_std=noise_std, loss=loss, **decay)
+    return net, one, replace(two, b=net.b)
+
+
+def _adam(
+    output: Callable[..., Tensor],
+    start: Sequence[Tensor],
+    y: Tensor,
+    record: Collection[int],
+    learning_rate: float,
+    loss: str,
+    batches: Callable[[], Tensor] | None,
+) -> list[list[Tensor]]:
+    """Adam on the mean loss of `output(rows, *parameters)`.
+
+    Copies of the parameters at the recorded steps.
+    """
+    record = sorted({validate.integer(t, "record", at_least=0) for t in record})
+    if not record:
+        raise ValueError("record must name at least one step")
+    parameters = [p.detach().clone().requires_grad_(True) for p in start]
+    optimiser = torch.optim.Adam(
+        parameters, lr=validate.real(learning_rate, "learning_rate", above=0)
+    )
+    kept: list[list[Tensor]] = []
+    for t in range(record[-1] + 1):
+        if t in record:
+            kept.append([p.detach().clone() for p in parameters])
+        if t == record[-1]:
+            break
+        rows = slice(None) if batches is None else batches()
+        optimiser.zero_grad()
+        loss_value(y[rows] * output(rows, *parameters), loss).backward()
+        optimiser.step()
+    return kept
+
+
+def train_head(
+    net: Net,
+    X: Any,
+    y: Any,
+    *,
+    record: Collection[int],
+    learning_rate: float = 0.1,
+    loss: str = "hinge",
+) -> list[Net]:
+    """Adam on the head alone, all data in every step.
+
+    The network at each recorded step, in increasing order.
+    """
+    X, y = _data(net, X, y)
+    validate.one_of(loss, "loss", LOSSES)
+    features = net.features(X)
+    kept = _adam(lambda rows, a: features[rows] @ a, [net.a], y, record, learning_rate, loss, None)
+    return [replace(net, a=a) for (a,) in kept]
+
+
+def train_all(
+    net: Net,
+    X: Any,
+    y: Any,
+    *,
+    record: Collection[int],
+    learning_rate: float,
+    batch: int,
+    rng: np.random.Generator,
+    loss: str = "hinge",
+) -> list[Net]:
+    """Adam on W, b and a together, on batches drawn with replacement.
+
+    The network at each recorded step, in increasing order.
+    """
+    X, y = _data(net, X, y)
+    validate.one_of(loss, "loss", LOSSES)
+    batch, rng = validate.integer(batch, "batch"), validate.generator(rng, "rng")
+
+    def output(rows: Tensor, W: Tensor, b: Tensor, a: Tensor) -> Tensor:
+        return activation(torch.addmm(b, X[rows], W.T), 0.0, net.kind) @ a
+
+    def rows() -> Tensor:
+        return torch.as_tensor(rng.integers(len(y), size=batch), device=X.device)
+
+    kept = _adam(output, [net.W, net.b, net.a], y, record, learning_rate, loss, rows)
+    return [Net(*parameters, kind=net.kind) for parameters in kept]
+
+
+@dataclass(frozen=True, eq=False)
+class Tangent:
+    r"""What a small `change` of `net` adds to its output, to first order.
+
+    $\sum_i\delta a_i\sigma(z_i)+a_i\sigma'(z_i)(\langle\delta w_i,x\rangle+\delta b_i)$.
+    """
+
+    net: Net
+    change: Net
+
+    def __call__(self, X: Any) -> Tensor:
+        """(n,) the outputs for inputs of shape (n, d)."""
+        z = self.net.preactivation(X)
+        moved = slope(z, 0.0, self.net.kind) * self.change.preactivation(X)
+        return moved @ self.net.a + activation(z, 0.0, self.net.kind) @ self.change.a
+
+
+def train_tangent(
+    net: Net, X: Any, y: Any, *, record: Collection[int], learning_rate: float, loss: str = "hinge"
+) -> list[Tangent]:
+    """Adam on the linearised network, all data in every step.
+
+    The tangent kernel of `net`; the model at each recorded step, in increasing order.
+    """
+    X, y = _data(net, X, y)
+    validate.one_of(loss, "loss", LOSSES)
+    z = net.preactivation(X)
+    features, gates = activation(z, 0.0, net.kind), slope(z, 0.0, net.kind) * net.a
+
+    def output(rows: Tensor, W: Tensor, b: Tensor, a: Tensor) -> Tensor:
+        return (gates[rows] * torch.addmm(b, X[rows], W.T)).sum(1) + features[rows] @ a
+
+    start = [torch.zeros_like(p) for p in (net.W, net.b, net.a)]
+    kept = _adam(output, start, y, record, learning_rate, loss, None)
+    return [Tangent(net, Net(*parameters, kind=net.kind)) for parameters in kept]
+
+
+def accuracy(outputs: Any, y: Any) -> float:
+    """The share of outputs with the sign of the label; an output of exactly zero counts one half."""
+    outputs, y = validate.as_tensor(outputs, "outputs", 1), validate.as_tensor(y, "y", 1)
+    validate.same_length(outputs, "outputs", y, "y")
+    _signs(y)
+    margin = outputs * y.to(outputs)
+    return ((margin > 0).double() + 0.5 * (margin == 0).double()).mean().item()
+
+
+def cosines(W: Any, v: Any) -> Tensor:
+    """The cosines between the rows of W (units, d) and v (d,), or between all pairs of rows of W
+    and of v (r, d).
+    """
+    W, v = validate.as_tensor(W, "W", 2, like=(v,)), validate.as_tensor(v, "v", (1, 2))
+    v = v.to(W)
+    if v.shape[-1] != W.shape[1]:
+        raise ValueError(f"v must have {W.shape[1]} columns, got {v.shape[-1]}")
+    lengths, length = W.norm(dim=1, keepdim=True), v.norm(dim=-1, keepdim=True)
+    if not (lengths.all() and length.all()):
+        raise ValueError("W and v must not hold a zero vector: it has no direction")
+    return (W / lengths) @ (v / length if v.ndim == 1 else (v / length).T)

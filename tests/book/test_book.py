@@ -1,0 +1,417 @@
+"""The notebooks as a set.
+
+Every rule holds for each, every rule can fail, and the tools do what they say.
+"""
+
+import json
+import re
+from copy import deepcopy
+from dataclasses import asdict, replace
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from book import __main__ as commands
+from book import notebooks, rules, scoreboard
+from featlearn.notebook import claims
+from featlearn.notebook.claims import Claim
+
+PATHS = notebooks.paths()
+CHAPTERS = [path for path in PATHS if path.parent == notebooks.CHAPTERS]
+URL = notebooks.repository_url()
+
+
+@pytest.mark.parametrize("rule", rules.EVERY_NOTEBOOK, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_every_notebook_obeys(path, rule):
+    assert rule(notebooks.load(path)) == []
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_chapter_closes_and_claims(path):
+    notebook = notebooks.load(path)
+    assert [problem for rule in rules.EVERY_CHAPTER for problem in rule(notebook)] == []
+    found = claims.read(notebook)
+    assert len(found) >= 10
+    assert len({claim.id.split("-")[0] for claim in found}) == 1
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_stored_outputs_are_of_today(path):
+    """Figures and measured digits are not compared by nbval: the fingerprint vouches for them."""
+    assert not notebooks.is_stale(notebooks.load(path)), "run make notebooks"
+
+
+def test_claims_are_unique_in_the_book():
+    ids = [claim.id for found in claims.collect(notebooks.CHAPTERS).values() for claim in found]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_chapter_is_in_the_table_of_contents():
+    toc = (notebooks.ROOT / "_toc.yml").read_text(encoding="utf-8")
+    for path in PATHS:
+        assert str(path.relative_to(notebooks.ROOT).with_suffix("")) in toc
+
+
+def test_all_links_derive_from_the_one_url():
+    for name in ("README.md", "chapters/index.md"):
+        text = (notebooks.ROOT / name).read_text(encoding="utf-8")
+        assert f"git clone {URL}" in text
+    index = (notebooks.ROOT / "chapters" / "index.md").read_text(encoding="utf-8")
+    assert f"url    = {{{URL}}}" in index
+    owner_free = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
+    for path in [notebooks.ROOT / "README.md", notebooks.CHAPTERS / "index.md", *PATHS]:
+        assert set(owner_free.findall(path.read_text(encoding="utf-8"))) <= {URL}
+    config = (notebooks.ROOT / "_config.yml").read_text(encoding="utf-8")
+    prefix = f"/{URL.rsplit('/', 1)[1]}/"
+    assert f"notfound_urls_prefix: {prefix}" in config
+    assert f'href="{prefix}index.html"' in config
+
+
+def test_renewing_links(tmp_path):
+    (tmp_path / "chapters").mkdir()
+    for name in ("README.md", "chapters/index.md"):
+        (tmp_path / name).write_text(
+            "git clone https://github.com/old/one && cite https://github.com/old/one\n"
+        )
+    assert len(notebooks.renew_texts("https://github.com/new/two", tmp_path)) == 2
+    assert (tmp_path / "README.md").read_text() == (
+        "git clone https://github.com/new/two && cite https://github.com/new/two\n"
+    )
+    assert notebooks.renew_texts("https://github.com/new/two", tmp_path) == []
+
+
+GATE = ":::{solution-start} ex-e\n:class: dropdown\n:::"
+
+
+def asked(kind, label):
+    """An exercise without its solution."""
+    about = f"*{kind} · easy · core · 10 minutes.* Show it."
+    ladder = [f":::{{dropdown}} {rung}\n{'words ' * 5}\n:::" for rung in ("Hint", "What to expect")]
+    return "\n\n".join([f":::{{exercise}} Title\n:label: ex-{label}\n{about}\n:::", *ladder])
+
+
+def written(label, kind=""):
+    """An exercise with its solution in words."""
+    kind = kind or {"a": "Experiment", "b": "Derive and check"}.get(label, "Derive")
+    return asked(kind, label) + f"\n\n:::{{solution}} ex-{label}\n:class: dropdown\nSo.\n:::"
+
+
+def swap(number, old, new):
+    """A change of one cell's text."""
+
+    def change(cells):
+        assert old in cells[number].source
+        cells[number].source = cells[number].source.replace(old, new)
+
+    return change
+
+
+def good():
+    """A small notebook that obeys every rule."""
+    claim = Claim("ker-x", "s", "S", "1", "r", "holds", 1.0)
+    record, line = asdict(claim), claim.line()
+    cells = [
+        new_markdown_cell("# Title\n\nWe found {glue:text}`size`."),
+        new_code_cell(notebooks.SETUP.format(url=URL), execution_count=1),
+        new_code_cell(
+            "claims.equals('ker-x')",
+            execution_count=2,
+            outputs=[
+                new_output("display_data", {"text/plain": line}, metadata={claims.RECORD: record}),
+                new_output(
+                    "display_data",
+                    {"x": "1"},
+                    metadata={"scrapbook": {"name": "size", "mime_prefix": ""}},
+                ),
+            ],
+        ),
+        new_code_cell(
+            "plt.plot()\nplt.show()",
+            execution_count=3,
+            metadata={
+                "mystnb": {
+                    "figure": {"name": "fig-a", "caption": "c" * 30},
+                    "image": {"alt": "a" * 30},
+                }
+            },
+            outputs=[new_output("display_data", {"image/png": "x"})],
+        ),
+        new_markdown_cell("\n".join(rules.CLOSING)),
+        new_markdown_cell("\n\n".join([*map(written, "abcd"), asked("Implement", "e"), "", GATE])),
+        new_code_cell(
+            "def f(x):\n    return x", execution_count=4, metadata={"tags": ["solution"]}
+        ),
+        new_markdown_cell(":::{solution-end}\n:::"),
+        new_code_cell("check.f(f)", execution_count=5),
+        new_markdown_cell(written("g", "Open-ended")),
+    ]
+    return notebooks.clean(new_notebook(cells=cells))
+
+
+def broken(change):
+    notebook = good()
+    change(notebook.cells)
+    return notebook
+
+
+def stderr(cells):
+    cells[2].outputs.append(new_output("stream", name="stderr", text="warning"))
+
+
+def failing(cells):
+    cells[2].outputs[0].metadata[claims.RECORD]["verdict"] = "fails"
+
+
+PLANTED = [
+    (rules.executed, lambda cells: cells[2].update(execution_count=None)),
+    (rules.executed, lambda cells: cells[2].update(execution_count=7)),
+    (
+        rules.executed,
+        lambda cells: cells[2].outputs.append(
+            new_output("error", ename="E", evalue="", traceback=[])
+        ),
+    ),
+    (rules.executed, stderr),
+    (rules.clean, lambda cells: cells[2].update(id="another")),
+    (rules.clean, lambda cells: cells[2].metadata.update(execution={"iopub": 1})),
+    (rules.set_up, lambda cells: cells[1].update(source="import featlearn")),
+    (rules.set_up, lambda cells: cells[1].update(source=cells[1].source.replace(URL, URL + "x"))),
+    (rules.figures, lambda cells: cells[3].metadata.clear()),
+    (rules.figures, lambda cells: cells[3].metadata.mystnb.image.update(alt="")),
+    (rules.figures, lambda cells: cells[3].metadata.mystnb.figure.update(name="fig:a")),
+    (rules.figures, lambda cells: cells[3].update(source="plt.plot()")),
+    (rules.short, lambda cells: cells[2].update(source="\n".join(f"x = {i}" for i in range(40)))),
+    (rules.seeded, lambda cells: cells[2].update(source="np.random.seed(0)")),
+    (rules.seeded, lambda cells: cells[2].update(source="torch.manual_seed(0)")),
+    (rules.seeded, lambda cells: cells[2].update(source="torch.randn(3)")),
+    (rules.seeded, lambda cells: cells[2].update(source="from numpy.random import default_rng")),
+    (rules.seeded, lambda cells: cells[2].update(source="random.random()")),
+    (rules.seeded, lambda cells: cells[2].update(source="scipy.stats.norm.rvs(3)")),
+    (rules.compared, lambda cells: cells[2].metadata.update(tags=["nbval-ignore-output"])),
+    (rules.recorded, lambda cells: cells[2].update(outputs=[])),
+    (rules.recorded, lambda cells: cells[2].outputs.append(cells[2].outputs[0])),
+    (rules.recorded, failing),
+    (
+        rules.recorded,
+        lambda cells: cells[2].outputs[0].metadata[claims.RECORD].update(measured=42.0),
+    ),
+    (rules.glued, lambda cells: cells[0].update(source="# Title")),
+    (rules.glued, lambda cells: cells[2].outputs.pop()),
+    (rules.opening, lambda cells: cells[4].update(source="# Second title")),
+    (rules.opening, lambda cells: cells.pop(0)),
+    (rules.closing, lambda cells: cells[4].update(source="## Exercises")),
+    (rules.exercised, lambda cells: cells.pop(9)),
+    (rules.exercised, lambda cells: cells[6].metadata.clear()),
+    (rules.exercised, swap(5, "Experiment ·", "Derive ·")),
+    (rules.exercised, swap(5, "· easy", "· trivial")),
+    (rules.exercised, swap(5, "· core", "· vital")),
+    (rules.exercised, swap(5, "10 minutes", "soon")),
+    (rules.exercised, swap(5, "{dropdown} Hint", "{dropdown} Note")),
+    (rules.exercised, swap(5, "{dropdown} What to expect", "{dropdown} Then")),
+    (rules.exercised, swap(5, "{solution} ex-b", "{solution} ex-c")),
+    (rules.exercised, swap(5, "*Derive ·", "Derive ·")),
+    (rules.exercised, swap(8, "check.f(f)", "check.f(g)")),
+    (rules.exercised, swap(9, "Open-ended", "Derive")),
+]
+
+
+def test_the_good_notebook_is_good():
+    for rule in (*rules.EVERY_NOTEBOOK, *rules.EVERY_CHAPTER):
+        assert rule(good()) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "change"), PLANTED, ids=[f"{r.__name__}-{i}" for i, (r, _) in enumerate(PLANTED)]
+)
+def test_every_rule_can_fail(rule, change):
+    assert rule(broken(change)) != []
+
+
+def test_every_rule_is_planted():
+    assert {rule for rule, _ in PLANTED} == {*rules.EVERY_NOTEBOOK, *rules.EVERY_CHAPTER}
+
+
+def test_named_torch_streams_are_allowed():
+    notebook = broken(
+        lambda cells: cells[2].update(source="torch.randn(3, generator=stream('x', 'torch'))")
+    )
+    assert rules.seeded(notebook) == []
+
+
+def test_claim_calls_count_as_one_line():
+    source = "claims.equals(\n" + ",\n".join(f"    a{i}=1" for i in range(30)) + ",\n)"
+    assert rules._length(source) == 1
+    assert rules._length("def f():\n    return 1\n\n\nx = 2") == 3
+
+
+def test_fingerprint_follows_code_package_and_records(monkeypatch):
+    notebook = new_notebook(cells=[new_code_cell("from featlearn import kernels")])
+    before = notebooks.fingerprint(notebook)
+    assert notebooks.ROOT / "featlearn" / "linalg.py" in notebooks.modules(notebook)
+    assert notebooks.ROOT / "featlearn" / "networks.py" not in notebooks.modules(notebook)
+    notebook.cells.append(new_markdown_cell("prose does not count"))
+    assert notebooks.fingerprint(notebook) == before
+    notebook.cells[0].source += "\nx = 1"
+    assert notebooks.fingerprint(notebook) != before
+    board = new_notebook(cells=[new_code_cell("from book import scoreboard")])
+    before = notebooks.fingerprint(board)
+    monkeypatch.setattr(
+        claims, "collect", lambda _: {"a.ipynb": [Claim("ker-x", "s", "S", "", "", "open")]}
+    )
+    assert notebooks.fingerprint(board) != before
+
+
+def test_cell_ids_are_deterministic_and_unique():
+    cells = [new_markdown_cell("same"), new_markdown_cell("same"), new_code_cell("same")]
+    first = notebooks.clean(new_notebook(cells=deepcopy(cells)))
+    second = notebooks.clean(new_notebook(cells=deepcopy(cells)))
+    assert [c.id for c in first.cells] == [c.id for c in second.cells]
+    assert len({c.id for c in first.cells}) == 3
+    nbformat.validate(first)
+
+
+RESEEDED = """\
+from featlearn import claims, stream
+claims.bound("ker-a", "s", measured=stream("x").random() + {shift}, at_most=1, source="S")
+"""
+
+
+@pytest.fixture
+def small_book(tmp_path, monkeypatch):
+    """A book of one notebook, which claims that a uniform number plus a shift stays below 1."""
+
+    def write(shift):
+        cells = [new_markdown_cell("# T"), new_code_cell(notebooks.SETUP.format(url=URL))]
+        cells.append(new_code_cell(RESEEDED.format(shift=shift)))
+        notebooks.save(new_notebook(cells=cells), tmp_path / "01_a.ipynb")
+        return tmp_path / "01_a.ipynb"
+
+    monkeypatch.setattr(notebooks, "CHAPTERS", tmp_path)
+    monkeypatch.setattr(notebooks, "paths", lambda: sorted(tmp_path.glob("*.ipynb")))
+    monkeypatch.setattr(notebooks, "renew_texts", lambda url: [])
+    return write
+
+
+def test_make_notebooks_executes_once_and_reseed_judges(small_book, capsys):
+    path = small_book(0)
+    assert commands.main(["notebooks"]) == 0
+    notebook = notebooks.load(path)
+    assert rules.executed(notebook) == [] and rules.clean(notebook) == []
+    before = path.read_bytes()
+    assert commands.main(["notebooks"]) == 0
+    assert "up to date" in capsys.readouterr().out
+    assert path.read_bytes() == before
+    assert commands.main(["reseed", "3", "4"]) == 0
+    table = capsys.readouterr().out
+    assert (
+        "seed 3" in table and "ker-a" in table and "2 results: 2 hold or are open, 0 fail" in table
+    )
+    notebook.cells[-1].source = RESEEDED.format(shift=2)
+    notebooks.save(notebook, path)
+    assert commands.main(["reseed", "3"]) == 1
+    assert "✗" in capsys.readouterr().out
+    assert commands.main(["notebooks"]) == 1
+    assert "a cell failed" in capsys.readouterr().err
+
+
+def test_scoreboard_speaks_of_all_records():
+    records = claims.collect(notebooks.CHAPTERS)
+    count = sum(map(len, records.values()))
+    assert scoreboard.summary(records).startswith(f"{count} claims: ")
+    stored = json.loads(scoreboard.as_json(records))
+    assert sum(stored["totals"].values()) == count
+    page = scoreboard.as_html(records)
+    assert page.count("<tr><td") == count
+    for claim in (claim for found in records.values() for claim in found):
+        assert page.count(f"<code>{claim.id}</code>") == (2 if claim.verdict == "open" else 1)
+    stored_page = (
+        notebooks.load(notebooks.CHAPTERS / "appendix" / "claims.ipynb").cells[-1].outputs[0]
+    )
+    assert f"<strong>{scoreboard.summary(records)}.</strong>" in stored_page.data["text/html"]
+    assert len(re.findall(r"^  [✓○]", scoreboard.as_text(records), re.MULTILINE)) == count
+
+
+def test_totals_of_the_page_are_those_of_the_records():
+    records = claims.collect(notebooks.CHAPTERS)
+    table = scoreboard.as_html(records).split("</table>")[0]
+    rows = [
+        re.findall(r"<td>(?:<a [^>]*>)?(\d+)", row) for row in table.split('<th scope="row">')[1:]
+    ]
+    shown = [list(map(int, row)) for row in rows]
+    verdicts = [[claim.verdict for claim in found] for found in records.values()]
+    verdicts.append([verdict for found in verdicts for verdict in found])
+    assert shown == [
+        [len(v), v.count("holds"), v.count("open"), v.count("fails")] for v in verdicts
+    ]
+
+
+BOARD = {
+    "01_a.ipynb": [
+        Claim("ker-a", "a < b", "S", "<1", "r", "holds", 0.5, (0.25, 0.75), seconds=1.25),
+        Claim("ker-b.c", "b", "S", "", "", "open", reason="too large & too slow", seconds=0.5),
+    ],
+    "02_b.ipynb": [Claim("rf-a", "c", "S", "1", "r", "holds", 1.0)],
+}
+
+
+def test_scoreboard_shows_times_reasons_and_escapes():
+    page = scoreboard.as_html(BOARD, {"01_a.ipynb": "Q & A"}, "../")
+    overview, open_ones, first, second, _ = re.split(r"</table></div>|</ul>", page)
+    assert "<strong>3 claims: 2 hold, 0 fail, 1 open.</strong>" in overview
+    assert '<a href="../01_a.html">Q &amp; A</a>' in overview and ">02_b.ipynb</a>" in overview
+    assert overview.count("<td>≈ 1.8 s</td>") == 2, "of the first notebook, and of all"
+    assert "<td>0</td><td></td></tr>" in overview, "no time is known of the second"
+    assert re.search(r'01_a\.html#claim-ker-b-c">.* b\. .*too large &amp; too slow</li>', open_ones)
+    assert open_ones.count("<li>") == 1
+    assert "<caption>Q &amp; A</caption>" in first and "<caption>02_b.ipynb</caption>" in second
+    assert (
+        "a &lt; b</td><td>&lt;1</td><td>≈ 0.5</td><td>[0.25, 0.75]</td><td>≈ 1.2 s</td></tr>"
+        in first
+    )
+    assert " b</td><td></td><td></td><td></td><td>≈ 0.5 s</td></tr>" in first
+    assert " c</td><td>1</td><td>≈ 1</td><td></td><td></td></tr>" in second
+    assert page == scoreboard.as_html(BOARD, {"01_a.ipynb": "Q & A"}, "../")
+
+
+def test_scoreboard_without_open_claims_has_no_list():
+    page = scoreboard.as_html({"02_b.ipynb": BOARD["02_b.ipynb"]})
+    assert "<ul>" not in page and "Open</h2>" not in page
+
+
+def test_times_are_stored_and_new_ones_make_the_scoreboard_stale(monkeypatch):
+    stored = json.loads(scoreboard.as_json(BOARD))["claims"]["01_a.ipynb"]
+    assert [record["seconds"] for record in stored] == [1.25, 0.5]
+    board = new_notebook(cells=[new_code_cell("from book import scoreboard")])
+    monkeypatch.setattr(claims, "collect", lambda _: BOARD)
+    before = notebooks.fingerprint(board)
+    later = {
+        path: [replace(claim, seconds=9.0) for claim in found] for path, found in BOARD.items()
+    }
+    monkeypatch.setattr(claims, "collect", lambda _: later)
+    assert notebooks.fingerprint(board) != before
+
+
+def test_titles_are_those_of_the_first_cells(tmp_path):
+    (tmp_path / "a").mkdir()
+    notebooks.save(
+        new_notebook(cells=[new_markdown_cell("# A title\n\ntext")]), tmp_path / "a" / "b.ipynb"
+    )
+    notebooks.save(new_notebook(cells=[new_code_cell("# no title")]), tmp_path / "c.ipynb")
+    assert scoreboard.titles(tmp_path) == {"a/b.ipynb": "A title"}
+
+
+def test_no_global_randomness_in_the_package():
+    """But for the checks of the exercises, whose inputs are meant to be fresh, and drawn in one
+    place.
+    """
+    package = notebooks.ROOT / "featlearn"
+    allowed = {
+        package / "book" / "rules.py",
+        package / "seeding.py",
+        package / "checks" / "__init__.py",
+    }
+    for path in package.rglob("*.py"):
+        if path not in allowed:
+            assert not rules.GLOBAL_RANDOMNESS.search(path.read_text(encoding="utf-8")), path.name

@@ -1,0 +1,197 @@
+"""``make colab``: plain Markdown, numbers kept, no solution left, stubs that wait and solutions
+that pass, each on its own.
+"""
+
+import re
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from book import colab, exercises, notebooks
+from book.myst import Directive, parse
+
+PATHS = notebooks.paths()
+CHAPTERS = [path for path in PATHS if path.parent == notebooks.CHAPTERS]
+
+
+@pytest.fixture(scope="module")
+def book():
+    return colab.load()
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    target = tmp_path_factory.mktemp("colab")
+    written = colab.export(target)
+    return {str(path.relative_to(target)): notebooks.load(path) for path in written}
+
+
+def text(notebook, kind="markdown"):
+    return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == kind)
+
+
+def in_colab(exported, path):
+    return exported[str(path.relative_to(notebooks.ROOT))]
+
+
+def test_there_is_one_for_every_page_and_solutions_for_every_chapter(exported):
+    pages = {str(path.relative_to(notebooks.ROOT)) for path in PATHS}
+    assert set(exported) == pages | {f"solutions/{path.name}" for path in CHAPTERS}
+
+
+def test_no_directive_syntax_is_left(exported):
+    for name, notebook in exported.items():
+        found = [match.group() for match in colab.LEFTOVER.finditer(text(notebook))]
+        assert found == [], name
+
+
+def test_the_scan_sees_what_it_looks_for():
+    for syntax in (
+        ":::{note}\nx\n:::",
+        "```{math}\nx\n```",
+        "see {prf:ref}`thm-a`",
+        "{cite:t}`a`",
+        "(sec-a)=\n## A",
+        "[a](b){.external}",
+        "$$\nx\n$$ (eq-a)",
+    ):
+        assert colab.LEFTOVER.search(syntax), syntax
+    assert not colab.LEFTOVER.search("{a: `b`}, $x_{i}$, $$y$$ (as above)\n\n(see) = 3")
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+def test_set_up_first_and_code_unchanged_but_for_solutions(path, exported):
+    source, made = notebooks.load(path), in_colab(exported, path)
+    assert notebooks.code(made)[0].source == notebooks.SETUP.format(url=notebooks.repository_url())
+    assert made.cells[0].cell_type == "markdown" and made.cells[1] == notebooks.code(made)[0]
+    kept = [c.source for c in notebooks.code(made)]
+    wanted = [
+        exercises.stub(c.source) if exercises.is_solution(c) else c.source
+        for c in notebooks.code(source)
+    ]
+    assert kept == wanted
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+def test_numbers_are_those_of_the_site(path, exported, book):
+    source, made = text(notebooks.load(path)), text(in_colab(exported, path))
+    for label in re.findall(r"^:label: ((?!eq-)[\w-]+)$", source, re.MULTILINE):
+        assert f"**{book.labels[label]}**" in made
+    for label in re.findall(r"\$\$ *\(([\w-]+)\)", source):
+        assert f"\\tag{{{book.labels[label.lower()].strip('()')}}}" in made
+    for cell in notebooks.code(notebooks.load(path)):
+        if figure := cell.metadata.get("mystnb", {}).get("figure"):
+            assert f"*{book.labels[figure['name']]}. " in made
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_no_solution_is_left_and_every_one_is_in_its_notebook(path, exported, book):
+    made, solved = in_colab(exported, path), exported[f"solutions/{path.name}"]
+    for exercise in exercises.read(notebooks.load(path)):
+        for part in exercise.solution:
+            if isinstance(part, str) and part.strip():
+                words = colab.plain(book, path.name, part)
+                assert words not in text(made) and words in text(solved)
+            elif not isinstance(part, str):
+                assert part.source in text(solved, "code")
+        if exercise.code is not None:
+            body = exercise.code.source.splitlines()[-1].strip()
+            assert body not in text(made, "code")
+            assert f"check.{exercise.function}({exercise.function})" in text(made, "code")
+        assert exercise.title in text(made) and exercise.title in text(solved)
+
+
+def shown(notebook):
+    """The texts of all results of cells."""
+    outputs = [output for cell in notebooks.code(notebook) for output in cell.outputs]
+    return [o.data.get("text/plain", "") for o in outputs if o.output_type == "execute_result"]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_stubs_wait_solutions_pass_and_both_run_without_the_chapter(path, exported, tmp_path):
+    """All else in an exported notebook comes before the first stub, as in the chapter, where nbval
+    runs it.
+    """
+    source = notebooks.load(path)
+    asked = [exercise for exercise in exercises.read(source) if exercise.code]
+    first = next(i for i, cell in enumerate(notebooks.code(source)) if exercises.is_solution(cell))
+    assert notebooks.code(source)[first:] == [cell for e in asked for cell in (e.code, e.check)]
+    set_up, imports, *solved = notebooks.code(exported[f"solutions/{path.name}"])
+    stubs = notebooks.code(in_colab(exported, path))[first:]
+    sources = [cell.source for cell in (set_up, imports, *stubs)] + ["%reset -f"]
+    sources += [cell.source for cell in (set_up, imports, *solved)]
+    cells = [new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(sources)]
+    notebook = notebooks.execute(new_notebook(cells=cells), tmp_path, allow_errors=True)
+    outputs = [output for cell in notebook.cells for output in cell.outputs]
+    assert [f"{o.ename}: {o.evalue}" for o in outputs if o.output_type == "error"] == []
+    assert list(tmp_path.iterdir()) == []
+    verdicts = [line.split(":")[0] for line in shown(notebook) if line[:1] in "✓○✗"]
+    assert verdicts == [f"{sign} {exercise.function}" for sign in "○✓" for exercise in asked]
+
+
+def test_directives_nest_and_must_close():
+    outer = "a\n\n::::{dropdown} Proof\n:class: x\nb\n:::{prf:lemma} L\n:label: lem-a\nc\n:::\nd\n::::\n\ne"
+    first, proof, last = parse(outer)
+    assert (first, last) == ("a", "e")
+    assert (proof.argument, proof.options) == ("Proof", {"class": "x"})
+    assert parse(proof.body) == ["b", Directive("prf:lemma", "L", {"label": "lem-a"}, "c"), "d"]
+    with pytest.raises(ValueError, match="is not closed"):
+        parse(":::{note}\nx")
+
+
+def test_rewriting(book):
+    def rewritten(source):
+        return colab.plain(book, "01_kernels.ipynb", source)
+
+    limit = book.labels["thm-closed"]
+    assert (
+        rewritten("By {prf:ref}`thm-closed`, {prf:ref}`this <thm-closed>`") == f"By {limit}, this"
+    )
+    assert rewritten("{cite:t}`damian2022` and {cite:p}`bach2017,damian2022`") == (
+        "Damian et al. (2022) and (Bach, 2017; Damian et al., 2022)"
+    )
+    assert rewritten("{cite:t}`scholkopf2002`") == "Schölkopf and Smola (2002)"
+    assert (
+        rewritten("[next](02_random_features.ipynb)")
+        == f"[next]({book.site}/chapters/02_random_features.html)"
+    )
+    assert (
+        rewritten(":::{dropdown} Proof\nSo.\n:::")
+        == "<details>\n<summary>Proof</summary>\n\nSo.\n\n</details>"
+    )
+    theorem = rewritten(":::{prf:theorem} A\n:label: thm-closed\nLet\n\n$$\nx\n= 1\n$$\n:::")
+    assert theorem == f"> **{limit}** (A). Let\n>\n> $$ x = 1 $$"
+    for unknown in ("{unknown}`a`", ":::{unknown} a\n:::"):
+        with pytest.raises(ValueError, match="no rule for the"):
+            rewritten(unknown)
+
+
+def test_a_stub_keeps_imports_signature_and_docstring_and_nothing_else():
+    source = 'import numpy as np\n\nSECRET = 42\n\n\ndef f(x, *, y=1):\n    """Formula."""\n    return SECRET\n\n\ndef g():\n    return 2'
+    made = exercises.stub(source)
+    assert "42" not in made and "return" not in made and "import numpy" in made
+    scope = {}
+    exec(made, scope)
+    assert scope["f"].__doc__ == "Formula."
+    for function, arguments in (("f", (1,)), ("g", ())):
+        with pytest.raises(NotImplementedError, match="your turn"):
+            scope[function](*arguments)
+
+
+def test_hidden_code_is_folded_and_the_scoreboard_keeps_its_table(exported):
+    scoreboard = exported["chapters/appendix/claims.ipynb"]
+    assert any("holds" in str(cell.get("outputs", "")) for cell in scoreboard.cells)
+    chapter = exported["chapters/01_kernels.ipynb"]
+    assert any(cell.metadata.get("cellView") == "form" for cell in chapter.cells)
+    assert not any(cell.get("outputs") for cell in chapter.cells if "execution_count" not in cell)
+
+
+def test_a_solution_must_follow_its_exercise():
+    cells = [new_markdown_cell(":::{solution} ex-b\n:class: dropdown\nx\n:::"), new_code_cell("1")]
+    with pytest.raises(ValueError, match="does not follow its exercise"):
+        exercises.read(new_notebook(cells=cells))
+
+
+def test_an_unbuilt_site_says_what_to_do(tmp_path):
+    with pytest.raises(FileNotFoundError, match="run make book"):
+        colab.load(tmp_path)

@@ -1,0 +1,239 @@
+"""Claims: each rule holds where it should, fails where it should, and leaves a faithful record."""
+
+import json
+import re
+from configparser import ConfigParser
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featlearn.notebook import claims
+from featlearn.notebook.claims import Claim, ClaimFailed, PowerLaw, crossing, fit_power_law
+
+ABOUT = {"id": "ker-x.y", "says": "a sentence", "source": "S1"}
+
+
+@pytest.mark.parametrize(
+    ("settle", "good", "bad"),
+    [
+        (claims.equals, {"predicted": 1, "measured": [0.9, 1.1], "tol": 0.2}, {"predicted": 1, "measured": [1, 1.3], "tol": 0.2}),
+        (claims.equals, {"predicted": 0, "measured": 0, "tol": 0}, {"predicted": 0, "measured": float("nan"), "tol": 1}),
+        (claims.bound, {"measured": [1, 2], "at_most": 2}, {"measured": [1, 2.1], "at_most": 2}),
+        (claims.bound, {"measured": [1, 2], "at_least": 1}, {"measured": [1, 0.9], "at_least": 1}),
+        (claims.bound, {"measured": [1, 2], "at_most": [1, 3]}, {"measured": [2, 2], "at_most": [1, 3]}),
+        (claims.bound, {"measured": [1, 4], "at_least": [1, 3]}, {"measured": [1, 2], "at_least": [1, 3]}),
+        (claims.bound, {"measured": 1, "at_most": 2}, {"measured": float("nan"), "at_most": 2}),
+        (claims.ordering, {"smaller": [1, 2], "larger": [3, 6], "factor": 3}, {"smaller": [1, 2], "larger": [3, 5.9], "factor": 3}),
+        (claims.exponent, {"predicted": 1, "fit": PowerLaw(0.97, (0.95, 1.02), 1), "within": 0.1}, {"predicted": 1, "fit": PowerLaw(0.8, (0.75, 0.85), 1), "within": 0.1}),
+        (claims.exponent, {"predicted": 1, "fit": PowerLaw(0.95, (0.92, 0.98), 1), "within": 0.1}, {"predicted": 1, "fit": PowerLaw(1.0, (0.5, 1.5), 1), "within": 0.1}),
+    ],
+)  # fmt: skip
+def test_rules_decide(settle, good, bad, capsys):
+    assert settle(**ABOUT, **good).verdict == "holds"
+    with pytest.raises(ClaimFailed, match=r"ker-x\.y"):
+        settle(**ABOUT, **bad)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("✓ holds  ker-x.y: a sentence")
+    assert lines[1].startswith("✗ fails  ker-x.y: a sentence")
+
+
+def test_open_never_counts_as_passed(capsys):
+    claim = claims.leave_open(**ABOUT, reason="needs d > 100", measured=[1.0, 2.0])
+    assert claim.verdict == "open"
+    assert "not shown here: needs d > 100" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: claims.equals("Ker", "s", predicted=1, measured=1, tol=0, source="S"), ValueError, "id must look like"),
+        (lambda: claims.equals("ker-x", "", predicted=1, measured=1, tol=0, source="S"), ValueError, "says must not be empty"),
+        (lambda: claims.equals("ker-x", "s", predicted=1, measured=[], tol=0, source="S"), ValueError, "measured must not be empty"),
+        (lambda: claims.equals("ker-x", "s", predicted=1, measured=1, tol=-1, source="S"), ValueError, "tol must be at least 0"),
+        (lambda: claims.equals("ker-x", "s", predicted=float("inf"), measured=1, tol=1, source="S"), ValueError, "predicted must be finite"),
+        (lambda: claims.bound("ker-x", "s", measured=1, source="S"), ValueError, "exactly one of at_most and at_least"),
+        (lambda: claims.bound("ker-x", "s", measured=[1, 2, 3], at_most=[1, 2], source="S"), ValueError, "measured has shape"),
+        (lambda: claims.bound("ker-x", "s", measured=[1, 2], at_most=[1, 0], source="S"), ValueError, "must be positive"),
+        (lambda: claims.ordering("ker-x", "s", smaller=[1], larger=[1, 2], source="S"), ValueError, "smaller and larger must have the same shape"),
+        (lambda: claims.ordering("ker-x", "s", smaller=0, larger=1, source="S"), ValueError, "must be positive"),
+        (lambda: claims.exponent("ker-x", "s", predicted=1, fit=1.0, within=0.1, source="S"), TypeError, "fit must be a PowerLaw"),
+        (lambda: claims.leave_open("ker-x", "s", reason=" ", source="S"), ValueError, "reason must not be empty"),
+        (lambda: claims.collect("no such folder"), ValueError, "directory must be an existing folder"),
+        (lambda: fit_power_law([1, 2], np.ones((3, 2))), ValueError, "x must be a vector with at least three"),
+        (lambda: fit_power_law([1, 2, 3], np.ones((2, 3))), ValueError, "y must have shape"),
+        (lambda: fit_power_law([1, 2, 3], -np.ones((3, 3))), ValueError, "y must be positive"),
+        (lambda: fit_power_law([1, 2, 3], np.ones((3, 3)), average="mode"), ValueError, "average must be one of"),
+        (lambda: fit_power_law([1, 2, 3], np.ones((3, 3)), level=1.5), ValueError, "level must lie between 0 and 1"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_argument(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@given(st.floats(-3, 3), st.floats(0.1, 10), st.sampled_from(["mean", "median", "geometric"]))
+def test_exact_power_law_is_recovered(exponent, prefactor, average):
+    x = np.array([1.0, 2, 5, 10])
+    fit = fit_power_law(x, np.tile(prefactor * x**exponent, (4, 1)), average=average)
+    assert fit.exponent == pytest.approx(exponent, abs=1e-9)
+    assert fit.interval == pytest.approx((exponent, exponent), abs=1e-9)
+    assert fit(x) == pytest.approx(prefactor * x**exponent)
+
+
+def test_slope_agrees_with_polyfit_and_interval_covers():
+    rng, x, hits = np.random.default_rng(0), np.geomspace(10, 1000, 6), 0
+    for _ in range(200):
+        y = x**-0.5 * np.exp(0.3 * rng.standard_normal((12, 6)))
+        fit = fit_power_law(x, y, average="geometric", resamples=400)
+        assert fit.exponent == pytest.approx(np.polyfit(np.log(x), np.log(y).mean(0), 1)[0])
+        hits += fit.interval[0] <= -0.5 <= fit.interval[1]
+    assert 0.85 <= hits / 200 <= 0.99
+
+
+def test_crossing_is_interpolated_in_the_logarithm():
+    x = np.array([1.0, 10, 100, 1000])
+    found = crossing(
+        x,
+        [[1.0, 0.75, 0.25, 0.0], [4.0, 2.0, 1.0, 0.0], [0.1, 0.1, 0.1, 0.1], [1.0, 1.0, 1.0, 1.0]],
+        0.5,
+    )
+    np.testing.assert_allclose(found[:2], [10**1.5, 10**2.5])
+    assert np.isnan(found[2:]).all(), (
+        "a row that starts below or never reaches the level shows no crossing"
+    )
+
+
+def test_crossing_at_the_level_itself_and_across_a_hole():
+    found = crossing([1.0, 10, 100], [[0.5, 0.5, 0.0], [1.0, 0.7, 0.5], [1.0, np.nan, 0.1]], 0.5)
+    assert found[0] == pytest.approx(10)
+    assert np.isnan(found[1:]).all()
+    with pytest.raises(ValueError, match="y must have shape"):
+        crossing([1.0, 2.0, 3.0], np.ones((2, 4)), 0.5)
+
+
+@pytest.mark.parametrize(
+    "x", [[1.0, 1.0, 2.0], [0.0, 1.0, 2.0], [3.0, 2.0, 1.0], [1.0, np.nan, 2.0]]
+)
+def test_crossing_needs_an_increasing_axis(x):
+    with pytest.raises(ValueError, match="x must be a vector of positive, increasing numbers"):
+        crossing(x, np.ones((2, 3)), 0.5)
+
+
+def test_records_survive_the_notebook():
+    kept = [
+        Claim("ker-x", "s", "S", "1", "r", "holds", 1.0, (0.5, 1.5)),
+        Claim("ker-y", "s", "S", "", "", "open", reason="w"),
+    ]
+    outputs = [{"metadata": {claims.RECORD: asdict(claim)}} for claim in kept]
+    notebook = json.loads(json.dumps({"cells": [{"outputs": outputs}, {"source": "text"}]}))
+    assert claims.read(notebook) == kept
+
+
+def test_a_record_of_an_older_run_has_no_seconds():
+    record = asdict(Claim("ker-x", "s", "S", "1", "r", "holds", 1.0, seconds=0.25))
+    assert (
+        claims.read({"cells": [{"outputs": [{"metadata": {claims.RECORD: record}}]}]})[0].seconds
+        == 0.25
+    )
+    del record["seconds"]
+    old = claims.read({"cells": [{"outputs": [{"metadata": {claims.RECORD: record}}]}]})
+    assert old == [Claim("ker-x", "s", "S", "1", "r", "holds", 1.0)]
+
+
+def test_seconds_run_from_claim_to_claim(monkeypatch):
+    """Import at 10, claims at 12.004, 12.5 and, after one that was refused, at 13.5."""
+    now = iter([12.004, 12.5, 13.5])
+    monkeypatch.setattr(claims, "_last_settled", 10.0)
+    monkeypatch.setattr(claims, "time", SimpleNamespace(perf_counter=lambda: next(now)))
+    first = claims.bound(**ABOUT, measured=1, at_most=1)
+    second = claims.leave_open(**ABOUT, reason="why")
+    with pytest.raises(ValueError, match="id must look like"):
+        claims.bound("Ker", "s", measured=1, at_most=1, source="S")
+    with pytest.raises(ClaimFailed):
+        claims.bound(**ABOUT, measured=2, at_most=1)
+    assert (first.seconds, second.seconds) == (2.0, 0.5)
+    assert claims._last_settled == 13.5
+
+
+def test_seconds_are_not_shown_with_the_claim():
+    quick = Claim("ker-x", "s", "S", "1", "r", "holds", 1.0, seconds=0.25)
+    slow = Claim("ker-x", "s", "S", "1", "r", "holds", 1.0, seconds=80.5)
+    assert quick.line() == slow.line() and quick.card() == slow.card()
+
+
+def test_collect_reads_outputs_and_nothing_else(tmp_path):
+    claim = Claim("ker-x", "s", "S", "1", "r", "holds", 1.0)
+    (tmp_path / "a").mkdir()
+    with_record = {"cells": [{"outputs": [{"metadata": {claims.RECORD: asdict(claim)}}]}]}
+    (tmp_path / "a" / "b.ipynb").write_text(json.dumps(with_record))
+    (tmp_path / "c.ipynb").write_text(
+        json.dumps({"cells": [{"source": "claims.equals('ker-z')", "outputs": []}]})
+    )
+    assert claims.collect(tmp_path) == {"a/b.ipynb": [claim]}
+
+
+def test_card_escapes_html():
+    card = Claim("ker-x", "a < b & c", "S", "<1", "r", "holds", 1.0).card()
+    assert "a &lt; b &amp; c" in card
+    assert 'id="claim-ker-x"' in card
+
+
+def test_measured_digits_are_masked_and_nothing_else():
+    config = ConfigParser()
+    config.read(Path(__file__).parent / "sanitize.cfg", encoding="utf-8")
+    mask = lambda text: re.sub(config["measured"]["regex"], config["measured"]["replace"], text)  # noqa: E731
+    here = Claim("ker-x", "s", "S", "1", "each within 0.1 of 1", "holds", 1.0321, (0.98, 1.1))
+    there = Claim("ker-x", "s", "S", "1", "each within 0.1 of 1", "holds", -1.5e-16, (-2e-10, 3e5))
+    alone = Claim("ker-x", "s", "S", "1", "each within 0.1 of 1", "holds", 12.0)
+    assert mask(here.line()) == mask(there.line()) == mask(alone.line())
+    assert mask(here.card()) == mask(there.card())
+    other_rule = Claim("ker-x", "s", "S", "1", "each within 0.2 of 1", "holds", 1.0321, (0.98, 1.1))
+    assert mask(other_rule.line()) != mask(here.line())
+    assert mask("rank 35, error ≈0.12, done") == mask("rank 35, error ≈3e-10, done")
+    assert mask("rank 35") != mask("rank 36")
+    assert mask("error ≈nan") != mask("error ≈0.1")
+    assert mask("error ≈ 0.1 [0.1, 0.2]") != mask("error ≈ 0.1 [see above]")
+
+
+@pytest.mark.parametrize(
+    "settle",
+    [
+        lambda: claims.bound(**ABOUT, measured=float("inf"), at_least=1),
+        lambda: claims.bound(**ABOUT, measured=-float("inf"), at_most=1),
+        lambda: claims.equals(**ABOUT, predicted=1, measured=[1, float("nan")], tol=9),
+    ],
+)
+def test_nothing_infinite_holds(settle):
+    with pytest.raises(ClaimFailed):
+        settle()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: claims.bound(**ABOUT, measured=5, at_most=float("inf")), "at_most must be finite"),
+        (
+            lambda: claims.ordering(**ABOUT, smaller=1, larger=float("inf")),
+            "must be positive and finite",
+        ),
+        (
+            lambda: claims.bound(**ABOUT, measured=np.ones((2, 3)), at_most=np.ones((3, 2))),
+            "measured has shape",
+        ),
+        (
+            lambda: claims.equals(**ABOUT, predicted=1, measured=np.array([1 + 5j]), tol=0),
+            "measured must be real",
+        ),
+        (lambda: claims.equals(**ABOUT, predicted=1, measured="1", tol=0), "measured must be real"),
+        (lambda: PowerLaw(float("nan"), (0.9, 1.1), 1.0), "all values finite"),
+        (lambda: PowerLaw(1.0, (5.0, -5.0), 1.0), "must be ordered"),
+    ],
+)
+def test_hostile_measurements_are_refused(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()

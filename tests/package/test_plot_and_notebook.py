@@ -1,0 +1,108 @@
+"""Figures, glue, scale and progress bars."""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import featlearn
+from featlearn import data, notebook
+from featlearn.notebook import plot
+
+mpl.use("Agg")
+
+
+def luminance(colour):
+    channels = np.array(mpl.colors.to_rgb(colour))
+    linear = np.where(channels <= 0.03928, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def test_style_is_light_and_colours_are_visible_on_it():
+    plot.style()
+    assert mpl.rcParams["figure.facecolor"] == "white"
+    for colour in plot.CYCLE:
+        assert 1.05 / (luminance(colour) + 0.05) > 2
+    assert len(set(plot.MARKERS)) == len(plot.CYCLE)
+
+
+def test_theory_is_dashed_and_measurement_is_dots_with_intervals():
+    fig, ax = plot.panels()
+    plot.theory(ax, [1, 2], [1, 2])
+    assert ax.lines[0].get_linestyle() == "--"
+    y = np.array([[1.0, 2.0], [2.0, 3.0], [3.0, 4.0]])
+    plot.measured(ax, [1, 2], y, "m")
+    dots, _, bars = ax.containers[0]
+    assert dots.get_ydata().tolist() == [2.0, 3.0]
+    assert dots.get_linestyle() == "None"
+    np.testing.assert_allclose(bars[0].get_segments()[0][:, 1], np.quantile(y[:, 0], [0.1, 0.9]))
+    plt.close(fig)
+
+
+def test_power_law_writes_the_slope():
+    fig, ax = plot.panels(2)
+    x = np.array([1.0, 10, 100])
+    fit = plot.power_law(ax[0], x, np.tile(x**-0.5, (3, 1)), "error")
+    assert fit.exponent == pytest.approx(-0.5)
+    assert ax[0].get_legend_handles_labels()[1] == ["error: slope −0.50"]
+    assert ax[0].get_xscale() == ax[0].get_yscale() == "log"
+    plt.close(fig)
+
+
+def test_plot_errors():
+    fig, ax = plot.panels()
+    with pytest.raises(ValueError, match=r"y must have shape \(seeds, 2\)"):
+        plot.measured(ax, [1, 2], [1, 2])
+    with pytest.raises(ValueError, match="log must be one of"):
+        plot.label(ax, "x", "y", log="z")
+    with pytest.raises(ValueError, match="columns must be at least 1"):
+        plot.panels(0)
+    plt.close(fig)
+
+
+def test_scale(monkeypatch):
+    assert featlearn.at_scale(1, 2) == 1
+    monkeypatch.setenv("FEATLEARN_SCALE", "full")
+    assert featlearn.at_scale(1, 2) == 2
+    monkeypatch.setenv("FEATLEARN_SCALE", "huge")
+    with pytest.raises(
+        ValueError, match="FEATLEARN_SCALE must be one of 'quick', 'full', got 'huge'"
+    ):
+        featlearn.at_scale(1, 2)
+
+
+def test_glue(monkeypatch):
+    shown = []
+    monkeypatch.setattr(notebook, "get_ipython", object)
+    monkeypatch.setattr(
+        notebook,
+        "display",
+        lambda bundle, raw, metadata: shown.append((bundle, metadata["scrapbook"])),
+    )
+    featlearn.glue("a", 0.1234, ".2f")
+    featlearn.glue("b", np.int64(12345), ",")
+    featlearn.glue("c", "two cores")
+    assert [next(iter(bundle.values())) for bundle, _ in shown] == ["≈0.12", "12,345", "two cores"]
+    assert shown[0][1] == {"name": "a", "mime_prefix": "application/papermill.record/"}
+    with pytest.raises(ValueError, match="name must not be empty"):
+        featlearn.glue("", 1)
+
+
+def test_progress_is_silent_when_asked(monkeypatch, capsys):
+    assert list(featlearn.progress(range(3), "counting")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FEATLEARN_PROGRESS", "on")
+    assert list(featlearn.progress(range(3), "counting")) == [0, 1, 2]
+    assert "counting" in capsys.readouterr().err
+    assert list(featlearn.progress(range(3), "counting", show=False)) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FEATLEARN_PROGRESS", "perhaps")
+    with pytest.raises(ValueError, match="FEATLEARN_PROGRESS must be one of"):
+        featlearn.progress(range(3))
+
+
+def test_stored_results_say_where_they_come_from():
+    stored = data.load("solvers")
+    assert {"command", "commit", "machine", "seconds"} <= stored.keys()
+    with pytest.raises(ValueError, match="name must be one of"):
+        data.load("nothing")

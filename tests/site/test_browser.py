@@ -1,0 +1,268 @@
+"""What a reader does on the site, in Chromium.
+
+And that the audits of its pages find what is planted.
+"""
+
+import re
+
+import audits
+import pytest
+from audits import BASE, DESKTOP, PHONE, SITE
+from bs4 import BeautifulSoup
+
+from book import browser, notebooks
+
+ONE = "chapters/01_kernels.html"
+FOCUS = """() => {
+  const one = document.activeElement, style = getComputedStyle(one), box = one.getBoundingClientRect();
+  const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+  return {name: one.getAttribute("class") || one.textContent, seen: one.checkVisibility({visibilityProperty: true}) && box.width > 0,
+    ring: ring || style.boxShadow !== "none"};
+}"""
+
+
+@pytest.fixture
+def site(chromium):
+    page = chromium.new_page(viewport=DESKTOP)
+    yield browser.Folder(page, SITE, BASE)
+    page.close()
+
+
+@pytest.fixture
+def quick(site):
+    """The site without MathJax, for what does not need formulas."""
+    site.page.route("**/mathjax/**", lambda route: route.abort())
+    return site
+
+
+def test_text_is_painted_before_mathjax_arrives(site):
+    site.page.route("**/mathjax/**", lambda route: None)
+    site.page.goto(f"{browser.HOST}{BASE}{ONE}", wait_until="commit")
+    site.page.wait_for_function(
+        "performance.getEntriesByName('first-contentful-paint').length", timeout=10_000
+    )
+    assert "Kernels" in site.page.inner_text("h1")
+    assert site.page.locator("mjx-container").count() == 0
+
+
+@pytest.mark.parametrize("chapter", [ONE, "chapters/08_feature_learning_kernels.html"])
+def test_search_finds_a_theorem_by_its_name(quick, chapter):
+    soup = BeautifulSoup((SITE / chapter).read_text(encoding="utf-8"), "html.parser")
+    titles = [
+        title.get_text()
+        for title in soup.select(".proof .admonition-title")
+        if not title.select(".math")
+    ]
+    name = max((re.search(r"\((.*)\)", title)[1] for title in titles if "(" in title), key=len)
+    quick.open("chapters/index.html")
+    quick.page.click(".search-button-field")
+    quick.page.keyboard.type(name)
+    quick.page.keyboard.press("Enter")
+    quick.page.locator(f"#search-results a[href*='{chapter}#']").get_by_text(
+        name, exact=True
+    ).first.click()
+    quick.page.wait_for_url(f"**/{chapter}#*")
+    theorem = quick.page.locator(".proof:target")
+    assert name in theorem.inner_text() and theorem.is_visible()
+
+
+def test_colab_button_is_in_its_menu(quick):
+    quick.open(ONE)
+    button = quick.page.locator("a[href*='colab.research.google.com']", has_text="Colab").first
+    assert not button.is_visible()
+    quick.page.click(".dropdown-launch-buttons button")
+    assert button.is_visible()
+    repository = notebooks.repository_url().removeprefix("https://github.com/")
+    address = f"https://colab.research.google.com/github/{repository}/blob/colab/chapters/01_kernels.ipynb"
+    assert button.get_attribute("href") == address
+
+
+@pytest.mark.parametrize(
+    ("fold", "handle"),
+    [("details.sd-dropdown", "summary"), ("div.solution.dropdown", "button.toggle-button")],
+)
+def test_proofs_and_solutions_open_with_the_mouse_and_the_keyboard(quick, fold, handle):
+    quick.open(ONE)
+    box = quick.page.locator(f"article {fold}").first
+    content, switch = box.locator("> :last-child"), box.locator(handle).first
+    assert not content.is_visible()
+    switch.click()
+    content.wait_for(state="visible", timeout=5_000)
+    switch.focus()
+    for state in ("hidden", "visible"):
+        quick.page.keyboard.press("Enter")
+        content.wait_for(state=state, timeout=5_000)
+
+
+def test_keyboard_reaches_everything_and_shows_where_it_is(quick):
+    quick.open(ONE)
+    stops = []
+    for _ in range(60):
+        quick.page.keyboard.press("Tab")
+        stops.append(quick.page.evaluate(FOCUS))
+    assert [stop for stop in stops if not (stop["seen"] and stop["ring"])] == []
+    names = " | ".join(stop["name"] for stop in stops)
+    assert names.startswith("Skip to main content")
+    for name in (
+        "logo",
+        "search-button-field",
+        "reference internal",
+        "primary-toggle",
+        "theme-switch-button",
+    ):
+        assert name in names, name
+
+
+def test_skip_link_leads_past_the_navigation(quick):
+    quick.open(ONE)
+    quick.page.keyboard.press("Tab")
+    quick.page.keyboard.press("Enter")
+    quick.page.keyboard.press("Tab")
+    assert quick.page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_theme_answers_to_the_keyboard(quick):
+    quick.open(ONE)
+    quick.page.focus(".theme-switch-button")
+    themes = []
+    for _ in range(3):
+        quick.page.keyboard.press("Enter")
+        themes.append(quick.page.evaluate("document.documentElement.dataset.mode"))
+    assert sorted(themes) == ["auto", "dark", "light"]
+
+
+@pytest.mark.parametrize("which", ["primary", "secondary"])
+def test_sidebars_open_with_the_keyboard_on_a_phone(quick, which):
+    quick.page.set_viewport_size(PHONE)
+    quick.open(ONE)
+    sidebar = quick.page.locator(f".bd-sidebar-{which}")
+    assert not sidebar.is_visible()
+    quick.page.focus(f".{which}-toggle")
+    quick.page.keyboard.press("Enter")
+    sidebar.wait_for(state="visible")
+
+
+PLANTED = "chapters/appendix/planted.html"
+FAULTS = {  # what is planted, and what must be said of it and of nothing else
+    "undefined macro": (
+        r'<span class="math">\(\nosuch\)</span>',
+        r"formula .*: Undefined .*\\nosuch|color-contrast: .*<mjx-",
+    ),
+    "formula left": (
+        r'<p class="mathjax_ignore">Hence \(x = 1\).</p>',
+        r"TeX is left in the text: Hence \\\(x = 1\\\)",
+    ),
+    "formula lost": (
+        '<p><span class="math">x</span></p>',
+        "is not rendered: x|2 formulas in the source, 1 on the page",
+    ),
+    "missing anchor": (
+        '<p><a href="#nowhere">There</a></p>',
+        "an anchor that is not there: .*#nowhere",
+    ),
+    "missing page": (
+        '<p><a href="nowhere.html">There</a></p>',
+        "a page that is not there: .*/nowhere.html",
+    ),
+    "image without text": (
+        '<img src="../../_static/favicon.svg">',
+        "without alternative text: .*favicon|image-alt",
+    ),
+    "outside script": (
+        '<script src="https://example.org/a.js"></script>',
+        "leaves the site: https://example.org/a.js",
+    ),
+    "missing file": ('<img src="absent.png" alt="A plot">', "file is not there: .*/absent.png"),
+    "console error": ('<script>console.error("trouble")</script>', "console: trouble"),
+    "script error": ("<script>undefined.property</script>", "console: .*undefined"),
+    "too wide": (
+        '<div style="width: 900px">A wide box</div>',
+        "pixels wide on a screen of 390: .*A wide box",
+    ),
+    "low contrast": (
+        '<p style="color: #999; background: #fff">Faint</p>',
+        "color-contrast: .*Faint",
+    ),
+    "unreachable": (
+        '<div style="overflow-x: auto"><div style="width: 1900px">Far</div></div>',
+        "scrolls, but not with the keyboard: .*Far|scrollable-region-focusable",
+    ),
+    "low contrast in the dark": (
+        "<style>html[data-theme=dark] p.dim { color: #333; }</style><p class='dim'>Dim</p>",
+        "color-contrast: .*Dim",
+    ),
+    "low contrast on a phone": (
+        "<style>@media (max-width: 600px) { p.dim { color: #bbb; } }</style><p class='dim'>Dim</p>",
+        "color-contrast: .*Dim",
+    ),
+    "too wide in the dark": (
+        "<style>html[data-theme=dark] .box { width: 1900px; }</style><div class='box'>A wide box</div>",
+        "pixels wide on a screen of .*A wide box",
+    ),
+    "pale formula": (
+        r'<style>.dim mjx-container { color: #bbb; }</style><p class="dim"><span class="math">\(y\)</span></p>',
+        "formula in a colour of its own|color-contrast: .*mjx",
+    ),
+    "formula cut off": (
+        r'<p>So <span class="math" style="overflow: hidden">\(a_1+a_2+a_3+a_4+a_5+a_6+a_7+a_8+a_9+a_{10}+a_{11}+a_{12}\)</span></p>',
+        "formula is cut off",
+    ),
+    "empty formula": (r'<p>So <span class="math">\(\)</span></p>', "formula is empty"),
+    "reference to nothing": (
+        r'<p><span class="math">\(\ref{no}\)</span></p>',
+        "a reference to nothing|aria-hidden-focus",
+    ),
+    "dollars left": (
+        '<p class="mathjax_ignore">Hence $x$.</p>',
+        r"TeX is left in the text: Hence \$x\$",
+    ),
+    "hidden text": ('<p style="visibility: hidden">Gone</p>', "text is not shown: Gone"),
+    "proof without height": (
+        '<details><summary>Proof</summary><div style="height: 0; overflow: hidden">Done.</div></details>',
+        "does not open: Proof",
+    ),
+    "button without a name": ("<button></button>", "button-name: .*<button>"),
+    "shut proof": (
+        '<details onclick="event.preventDefault()"><summary>Proof</summary><p>Done.</p></details>',
+        "does not open: Proof",
+    ),
+}
+
+
+def look(site, planted, known):
+    """Visit a page of the site whose text was replaced by a title, a formula and what is planted."""
+    soup = BeautifulSoup(
+        (SITE / "chapters" / "appendix" / "notation.html").read_text(encoding="utf-8"),
+        "html.parser",
+    )
+    article = f'<article class="bd-article"><h1>Page</h1><p><span class="math">\\(x\\)</span></p>{planted}</article>'
+    soup.article.replace_with(BeautifulSoup(article, "html.parser"))
+    for contents in soup.select(".bd-sidebar-secondary, #jb-print-docs-body"):
+        contents.decompose()
+    site.documents[f"{BASE}{PLANTED}"] = str(soup)
+    seen = audits.visit(site, PLANTED, known)
+    return seen.faults + audits.dangling(site, {PLANTED: seen})
+
+
+@pytest.fixture(scope="module")
+def known(chromium):
+    """The kinds of text on a page on which nothing is planted, and where nothing must be found."""
+    page, kinds = chromium.new_page(viewport=DESKTOP), set()
+    assert look(browser.Folder(page, SITE, BASE), "", kinds) == []
+    page.close()
+    return kinds
+
+
+@pytest.mark.parametrize(("planted", "message"), FAULTS.values(), ids=FAULTS)
+def test_audits_name_what_is_planted_and_nothing_else(site, known, planted, message):
+    faults = look(site, planted, set(known))
+    assert faults
+    assert [fault for fault in faults if not re.search(message, fault)] == []
+
+
+def test_audits_weigh_the_page(site, known, monkeypatch):
+    monkeypatch.setattr(audits, "HEAVIEST", 100_000)
+    faults = look(site, "", set(known))
+    assert [re.sub(r"\d+ bytes", "", fault) for fault in faults] == [
+        f"{PLANTED}:  without MathJax: at most 100000"
+    ]

@@ -1,0 +1,530 @@
+"""The live figures: their stored data, their scripts on the right pages, and their numbers against
+the package's.
+"""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from conftest import functions
+
+from book import browser, live, notebooks
+from featlearn import data, gp, linalg, networks, wide
+from featlearn.ntk import NTK
+from featlearn.seeding import stream
+
+SITE = notebooks.ROOT / "_build" / "html"
+STORED = data.load("live")
+PAGES = {
+    "circle": "chapters/04_ntk.html",
+    "flow": "chapters/01_kernels.html",
+    "width": "chapters/03_wide_networks.html",
+    "neurons": "chapters/06_damian.html",
+}
+NEAREST = 0.2  # radians, the least distance of two points in the figure
+
+
+def on_circle(angles):
+    return torch.as_tensor(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+
+
+# The data
+
+
+def test_the_points_are_those_of_the_chapters():
+    """To rounding: the last digit of a sine differs between processors."""
+    for key in ("angles", "labels"):
+        np.testing.assert_allclose(STORED["circle"][key], live.circle()[key], atol=1e-14)
+    assert STORED["circle"]["scales"] == json.loads(json.dumps(live.SCALES))
+    trig, problem = (functions("01_kernels", np=np)[name] for name in ("trig", "problem"))
+    problem.__globals__["trig"] = trig
+    x, _, y = problem(stream("ker-flow/figure"))
+    for points in (STORED["flow"], live.flow()):
+        np.testing.assert_allclose([points["x"], points["y"]], [x, y], atol=1e-14)
+
+
+@pytest.mark.parametrize(("kind", "width"), [("relu", 16), ("erf", 64), ("erf mean-field", 32)])
+def test_the_stored_ensembles_are_what_training_gives(kind, width):
+    f, linear, gap = live.trained(kind, width)
+    run = STORED["width"]["runs"][f"{kind}/{width}"]
+    np.testing.assert_allclose(run["network"], f[:3, ::12], atol=2e-3)
+    np.testing.assert_allclose(run["linear"], linear[:3, ::12], atol=2e-3)
+    np.testing.assert_allclose(run["gap"], np.quantile(gap, [0.1, 0.5, 0.9]), rtol=0.02)
+
+
+@pytest.mark.parametrize("kind", ["relu", "erf mean-field"])
+def test_linearisations_are_trained_in_their_parameters(kind):
+    """The tangent kernel's recursion against gradient descent on the linearised network itself."""
+    members, width = 3, 32
+    _, linear, _ = live.trained(kind, width, members=members, points=9)
+    activation, scale = kind.split()[0], width**-0.5 if "mean-field" in kind else 1.0
+    net = networks.Network((2, width, 1), activation, *live.SCALES[activation])
+    theta0 = net.initialise(stream(f"live/width/{kind}/{width}"), members, dtype=torch.float32)
+    f_lin, X, y = wide.linearise(net, theta0), on_circle(live.ANGLES), np.sin(live.ANGLES)
+    *_, theta = networks.descent(f_lin, theta0, X, y, learning_rate=0.05, steps=60, scale=scale)
+    points = on_circle(np.linspace(-np.pi, np.pi, 9)).float()
+    np.testing.assert_allclose(linear, scale * f_lin(theta, points), atol=1e-4)
+
+
+def test_the_stored_neurons_are_what_the_first_step_gives():
+    stored, few = STORED["neurons"], live.neurons(ratios=(0.125, 0.25, 2.0, 32.0), sets=8)
+    at = [stored["ratios"].index(q) for q in few["ratios"]]
+    stops = [0, *(1 + i for i in at), -1]
+    np.testing.assert_allclose([stored["arrows"][i] for i in stops], few["arrows"], atol=2e-3)
+    np.testing.assert_allclose([stored["aligned"][i] for i in stops], few["aligned"], atol=2e-3)
+    np.testing.assert_allclose([stored["alignment"][i] for i in at], few["alignment"], atol=2e-3)
+    assert [stored["samples"][i] for i in at] == few["samples"] == [200, 400, 3200, 51200]
+    assert np.square(stored["arrows"]).sum(axis=2).max() <= 1.003
+    assert stored["aligned"][0] < 0.15 < 0.85 < stored["aligned"][-1]
+
+
+# The pages
+
+
+@pytest.mark.parametrize(("name", "page"), PAGES.items())
+def test_a_page_has_the_scripts_of_its_figures_alone(name, page):
+    html = (SITE / page).read_text(encoding="utf-8")
+    assert re.findall(r'src="[^"]*_static/live/(\w+)\.js', html) == ["numbers", "figure", name]
+    embedded = re.search(rf'<script type="application/json" id="live-{name}">(.*?)</script>', html)
+    assert json.loads(embedded[1]) == STORED[name]
+
+
+def test_other_pages_have_none():
+    for path in SITE.rglob("*.html"):
+        if str(path.relative_to(SITE)) not in PAGES.values():
+            assert "_static/live/" not in path.read_text(encoding="utf-8"), path.name
+
+
+# In the browser
+
+
+@pytest.fixture
+def page(chromium):
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    yield page
+    page.close()
+
+
+def opened(page, name):
+    """The page of a figure, without its maths, which takes long to set."""
+    site = browser.Folder(page, SITE)
+    page.route(
+        "**/mathjax/**", lambda route: route.fulfill(body="", content_type="text/javascript")
+    )
+    site.open(PAGES[name])
+    return site
+
+
+def figure(page, name):
+    """Open the figure's page, and return a function that reads the figure's state."""
+    site = opened(page, name)
+    page.wait_for_function(f"document.getElementById('fig-live-{name}')?.live")
+    page.add_style_tag(content="html { scroll-behavior: auto !important; }")
+    assert not site.errors
+    return lambda expression: page.evaluate(
+        f"(() => {{ const live = document.getElementById('fig-live-{name}').live; return {expression}; }})()"
+    )
+
+
+def expected(network, angles, labels, grid):
+    """Means and standard deviations of the two laws, by the package."""
+    kernel = NTK(network["depth"], network["activation"], network["sigmaW"], network["sigmaB"])
+    X, y, points = on_circle(angles), torch.as_tensor(labels, dtype=torch.float64), on_circle(grid)
+    mean, covariance = gp.after_training(kernel, X, y, points, initial=kernel.nngp)
+    posterior = gp.GaussianProcess(kernel.nngp).fit(X, y)
+    return {
+        "ntk": {"mean": mean, "sd": covariance.diagonal().clamp_min(0).sqrt()},
+        "nngp": {"mean": posterior.mean(points), "sd": posterior.variance(points).sqrt()},
+    }
+
+
+def assert_same_laws(found, network, angles, labels, grid):
+    for law, parts in expected(network, angles, labels, grid).items():
+        for part, values in parts.items():
+            np.testing.assert_allclose(
+                found[law][part], values, atol=1e-6, err_msg=f"{law} {part} {network}"
+            )
+
+
+def path(page, name, panel, kind):
+    """The corners of the path of a kind in a panel, in pixels of the drawing, shape (n, 2)."""
+    drawn = (
+        page.locator(f"#fig-live-{name} .fl-panel")
+        .nth(panel)
+        .locator(f"path.fl-curve[class='fl-curve {kind}']")
+    )
+    return np.array(re.findall(r"(-?[\d.]+),(-?[\d.]+)", drawn.get_attribute("d")), dtype=float)
+
+
+def pixels(page, name, panel, x, y):
+    """Where the panel draws these points.
+
+    `test_axes_say_what_the_panels_draw` holds it to the ticks.
+    """
+    script = f"([x, y]) => {{ const p = document.getElementById('fig-live-{name}').live.panels[{panel}]; return [x.map(p.x), y.map(p.y)]; }}"
+    return np.array(page.evaluate(script, [np.array(x).tolist(), np.array(y).tolist()])).T
+
+
+def assert_drawn(page, name, panel, kind, x, y):
+    np.testing.assert_allclose(
+        path(page, name, panel, kind), pixels(page, name, panel, x, y), atol=0.06, err_msg=kind
+    )
+
+
+def says(page, name):
+    return page.locator(f"#fig-live-{name} .fl-says").inner_text()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_axes_say_what_the_panels_draw(page, name):
+    figure(page, name)
+    for panel, drawing in enumerate(page.locator(f"#fig-live-{name} .fl-panel").all()):
+        texts = drawing.locator(".fl-axes text").all()
+        ticks = [
+            (t.text_content().replace("−", "-"), t.get_attribute("text-anchor"), t) for t in texts
+        ]
+        for anchor, side in (("middle", 0), ("end", 1)):
+            found = [
+                (
+                    math.radians(float(text[:-1])) if "°" in text else float(text),
+                    float(t.get_attribute("xy"[side])),
+                )
+                for text, kind, t in ticks
+                if kind == anchor and re.fullmatch(r"-?[\d.]+°?", text)
+            ]
+            values, places = np.array(found).reshape(-1, 2).T
+            expected = pixels(page, name, panel, values, values)[:, side]
+            np.testing.assert_allclose(places, expected + (0, 4)[side], atol=0.1)
+            assert (np.diff(places) * (1, -1)[side] > 0).all()
+
+
+def assert_figure_is_right(page, read):
+    """The numbers are the package's, and the picture shows them."""
+    network, points, grid = read("live.network"), read("live.points"), np.array(read("live.grid"))
+    angles, labels = (np.array([point[key] for point in points]) for key in ("angle", "label"))
+    assert_same_laws(read("live.law"), network, angles, labels, grid)
+    laws = expected(network, angles, labels, grid)
+    for law, mean, band in (
+        ("ntk", "fl-blue", "fl-blue fl-band"),
+        ("nngp", "fl-green fl-dashed", "fl-green fl-outline"),
+    ):
+        middle, half = laws[law]["mean"].numpy(), 1.96 * laws[law]["sd"].numpy()
+        assert_drawn(page, "circle", 0, mean, grid, middle)
+        edges = np.concatenate([middle - half, (middle + half)[::-1]])
+        assert_drawn(page, "circle", 0, band, np.concatenate([grid, grid[::-1]]), edges)
+    widest = [f"{laws[law]['sd'].max().item():.3g}" for law in ("ntk", "nngp")]
+    assert says(page, "circle") == (
+        f"Largest standard deviation: {widest[0]} after training, {widest[1]} for the posterior."
+    )
+    for panel, x, y in ((0, angles, labels), (1, np.cos(angles), np.sin(angles))):
+        handles = page.locator("#fig-live-circle .fl-panel").nth(panel).locator(".fl-handle").all()
+        places = [re.findall(r"-?[\d.]+", handle.get_attribute("transform")) for handle in handles]
+        np.testing.assert_allclose(
+            np.array(places, dtype=float), pixels(page, "circle", panel, x, y), atol=0.06
+        )
+
+
+def handle(page, panel, point):
+    return page.locator("#fig-live-circle .fl-panel").nth(panel).locator(".fl-handle").nth(point)
+
+
+def middle(page, panel, point):
+    """The middle of a point on the screen."""
+    handle(page, panel, point).scroll_into_view_if_needed()
+    box = handle(page, panel, point).locator(".fl-point").bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def drag(page, panel, point, right, down, start=(0, 0), button="left"):
+    x, y = middle(page, panel, point)
+    page.mouse.move(x + start[0], y + start[1])
+    page.mouse.down(button=button)
+    page.mouse.move(x + start[0] + right, y + start[1] + down, steps=4)
+    page.mouse.up(button=button)
+
+
+def test_circle_by_mouse(page):
+    read = figure(page, "circle")
+    assert_figure_is_right(page, read)
+    before = read("live.points[1]")
+    drag(page, 0, 1, -12, 60)
+    after = read("live.points[1]")
+    assert after["angle"] < before["angle"] and after["label"] < before["label"] - 0.3
+    assert_figure_is_right(page, read)
+    page.mouse.move(10, 10)
+    assert read("live.points[1]") == after, "let go"
+    drag(page, 0, 1, 0, 20, button="right")
+    assert read("live.points[1]") == after, "the other button is the browser's"
+    drag(page, 0, 1, 0, 1, start=(9, 0))
+    assert read("live.points[1].angle") == pytest.approx(after["angle"], abs=0.02), (
+        "no jump to the pointer"
+    )
+
+
+def test_circle_dragged_far_and_on_the_ring(page):
+    read = figure(page, "circle")
+    drag(page, 0, 2, 900, -900)
+    assert read("live.points[2].label") == 2
+    assert read("live.points[2].angle") == pytest.approx(math.pi)
+    assert_figure_is_right(page, read)
+    x, y = middle(page, 1, 4)
+    ring = page.locator("#fig-live-circle .fl-ring").bounding_box()
+    centre = ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2
+    drag(page, 1, 4, centre[0] + 30 - x, centre[1] - 30 - y)
+    assert read("live.points[4].angle") == pytest.approx(math.pi / 4, abs=0.03)
+    assert_figure_is_right(page, read)
+
+
+def test_circle_by_keys_and_controls(page):
+    read = figure(page, "circle")
+    before = read("live.points[1]")
+    handle(page, 0, 1).focus()
+    for key in ("ArrowRight", "ArrowUp", "PageUp", "ArrowDown", "ArrowUp", "Control+ArrowRight"):
+        page.keyboard.press(key)
+    moved = read("live.points[1]")
+    assert moved["angle"] == pytest.approx(before["angle"] + 11 * math.pi / 90)
+    assert moved["label"] == pytest.approx(before["label"] + 0.05)
+    press = "key => !document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key, cancelable: true}))"
+    assert page.evaluate(press, "ArrowUp") and page.evaluate(press, "ArrowDown"), (
+        "the page does not scroll"
+    )
+    assert not page.evaluate(press, "Tab")
+    degrees = round(math.degrees(moved["angle"]))
+    assert (
+        handle(page, 0, 1).get_attribute("aria-valuetext")
+        == f"{degrees} degrees, label {moved['label']:.2f}"
+    )
+    assert handle(page, 0, 1).get_attribute("aria-valuenow") == str(degrees)
+    assert handle(page, 1, 1).get_attribute("tabindex") is None
+
+    page.keyboard.press("End")
+    assert read("live.points[1].angle") == pytest.approx(math.pi)
+    page.locator("#fig-live-circle input").fill("5")
+    page.locator("#fig-live-circle select").select_option("erf")
+    assert (read("live.network.depth"), read("live.network.activation")) == (5, "erf")
+    assert_figure_is_right(page, read)
+    page.get_by_role("button", name="Reset the points").click()
+    assert [p["label"] for p in read("live.points")] == STORED["circle"]["labels"]
+    assert_figure_is_right(page, read)
+
+
+def gaps(read):
+    angles = np.array([p["angle"] for p in read("live.points")])
+    return np.abs((angles[:, None] - angles + np.pi) % (2 * np.pi) - np.pi)[~np.eye(6, dtype=bool)]
+
+
+def test_points_on_the_circle_keep_their_distance(page):
+    read = figure(page, "circle")
+    start = [p["angle"] for p in read("live.points")]
+    handle(page, 0, 0).focus()
+    for _ in range(180):
+        page.keyboard.press("ArrowRight")
+        assert gaps(read).min() >= NEAREST - 1e-6
+    assert read("live.points[0].angle") > start[0], "past all others, round the circle"
+
+    x, y = middle(page, 0, 2)
+    to = middle(page, 0, 1)
+    drag(page, 0, 2, to[0] - x, to[1] - y)
+    assert gaps(read).min() == pytest.approx(NEAREST)
+    assert_figure_is_right(page, read)
+    label = read("live.points[1].label")
+    drag(page, 0, 1, 0, -15)
+    assert read("live.points[1].label") > label, (
+        "the point that is pressed moves, not its neighbour"
+    )
+
+
+def test_a_finger_drags_a_point_and_does_not_scroll(chromium):
+    context = chromium.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    read = figure(page, "circle")
+    x, y = middle(page, 0, 4)
+    before, place = read("live.points[4].label"), page.evaluate("scrollY")
+    touch = context.new_cdp_session(page)
+    for kind, up in (("touchStart", 0), *(("touchMove", step) for step in range(10, 81, 10))):
+        points = [{"x": x, "y": y - up}]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    assert read("live.points[4].label") > before + 0.5
+    assert page.evaluate("scrollY") == place
+    context.close()
+
+
+def test_the_laws_agree_for_any_points(page):
+    """Random points, and six as close together as the figure allows, at every depth."""
+    figure(page, "circle")
+    rng, grid = stream("test/live-circle"), np.linspace(-np.pi, np.pi, 61)
+    for activation, (sigma_w, sigma_b) in live.SCALES.items():
+        for depth in range(2, 9):
+            network = {
+                "depth": depth,
+                "activation": activation,
+                "sigmaW": sigma_w,
+                "sigmaB": sigma_b,
+            }
+            shares = rng.dirichlet(np.ones(6)) * (2 * np.pi - 6 * NEAREST) + NEAREST
+            for angles in (np.cumsum(shares), 0.5 + NEAREST * np.arange(6)):
+                labels = rng.uniform(-2, 2, 6)
+                found = page.evaluate(
+                    "([network, X, y, points]) => featlearn.posteriors(network, X, y, points)",
+                    [
+                        network,
+                        on_circle(angles).tolist(),
+                        labels.tolist(),
+                        on_circle(grid).tolist(),
+                    ],
+                )
+                assert_same_laws(found, network, angles, labels, grid)
+
+
+def test_flow_by_sliders(page):
+    read = figure(page, "flow")
+    names = functions("01_kernels", np=np)
+    x, y = (np.array(STORED["flow"][key]) for key in "xy")
+    Phi, grid = names["trig"](x), np.array(read("live.grid"))
+    path_of = linalg.SpectralPath(Phi @ Phi.T, y)
+    np.testing.assert_allclose(
+        read("live.eigenvalues"), path_of.eigenvalues.flip(0)[:20], rtol=1e-10
+    )
+    K_x = torch.as_tensor(names["trig"](grid) @ Phi.T)
+    time, direction = page.locator("#fig-live-flow input").all()
+    labels = (path_of.eigenvectors.T @ torch.as_tensor(y)).flip(0)[:20].abs().numpy()
+    s = path_of.eigenvalues.flip(0)[:20].numpy()
+    zero = pixels(page, "flow", 1, [1], [0])[0, 1]
+    for stop in ("0", "7", "30", "60"):
+        time.fill(stop)
+        t = read("live.t")
+        f = (K_x @ path_of.flow([t])[:, 0]).numpy()
+        np.testing.assert_allclose(read("live.f"), f, atol=1e-6)
+        np.testing.assert_allclose(np.sum(read("live.parts"), axis=0), f, atol=1e-6)
+        assert_drawn(page, "flow", 0, "fl-blue", grid, f)
+        heights = [
+            float(bar.get_attribute("height"))
+            for bar in page.locator("#fig-live-flow rect.fl-bar-done").all()
+        ]
+        tops = pixels(page, "flow", 1, labels, labels * -np.expm1(-s * t))[:, 1]
+        np.testing.assert_allclose(heights, zero - tops, atol=0.06)
+        half = int((-np.expm1(-s * t) > 0.5).sum())
+        assert says(page, "flow") == f"{half} of 20 directions are more than half learned."
+    assert t == pytest.approx(1000)
+    time.fill("28")
+    t = read("live.t")
+    direction.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    u = path_of.eigenvectors[:, -3]
+    part = ((K_x @ u) * -np.expm1(-s[2] * t) / s[2] * (u @ torch.as_tensor(y))).numpy()
+    np.testing.assert_allclose(read("live.parts[2]"), part, atol=1e-6)
+    assert_drawn(page, "flow", 0, "fl-orange fl-dashed", grid, part)
+    learned = f"{100 * -np.expm1(-s[2] * t):.3g}"
+    assert says(page, "flow") == f"Direction 3, eigenvalue {s[2]:.3g}: {learned}\u00a0% learned."
+    chosen = [
+        bar.get_attribute("class") for bar in page.locator("#fig-live-flow rect.fl-bar").all()
+    ]
+    assert [i for i, name in enumerate(chosen) if "fl-chosen" in name] == [2]
+
+
+@pytest.mark.parametrize(("kind", "width"), [("erf mean-field", 4096), ("relu", 8)])
+def test_width_shows_the_stored_ensembles(page, kind, width):
+    read, stored = figure(page, "width"), STORED["width"]
+    slider = page.locator("#fig-live-width input")
+    slider.focus()
+    for _ in range(10):
+        page.keyboard.press("ArrowRight" if width == 4096 else "ArrowLeft")
+    page.locator("#fig-live-width select").select_option(kind)
+    assert (read("live.width"), read("live.kind")) == (width, kind)
+    run = stored["runs"][f"{kind}/{width}"]
+    grid = np.linspace(-np.pi, np.pi, 121)
+    for colour, f, linear in zip(
+        ("blue", "orange", "green"), run["network"], run["linear"], strict=True
+    ):
+        left = page.locator("#fig-live-width .fl-panel").first
+        assert left.locator(f"path.fl-{colour}").count() == 2
+        assert_drawn(page, "width", 0, f"fl-{colour}", grid, f)
+        assert_drawn(page, "width", 0, f"fl-{colour} fl-dashed", grid, linear)
+    low, median, high = np.array([stored["runs"][f"{kind}/{m}"]["gap"] for m in stored["widths"]]).T
+    assert_drawn(page, "width", 1, "fl-blue", stored["widths"], median)
+    there_and_back = np.concatenate([stored["widths"], stored["widths"][::-1]])
+    assert_drawn(
+        page, "width", 1, "fl-blue fl-band", there_and_back, np.concatenate([low, high[::-1]])
+    )
+    mark = page.locator("#fig-live-width .fl-dot-blue")
+    place = [float(mark.get_attribute(key)) for key in ("cx", "cy")]
+    np.testing.assert_allclose(
+        place, pixels(page, "width", 1, [width], [run["gap"][1]])[0], atol=0.06
+    )
+    dots = page.locator("#fig-live-width .fl-panel").first.locator(".fl-dot-ink").all()
+    places = [[float(dot.get_attribute(key)) for key in ("cx", "cy")] for dot in dots]
+    angles = (live.ANGLES + np.pi) % (2 * np.pi) - np.pi
+    np.testing.assert_allclose(places, pixels(page, "width", 0, angles, np.sin(angles)), atol=0.06)
+    assert slider.get_attribute("aria-valuetext") == str(width)
+    assert (
+        says(page, "width")
+        == f"Width {width}: the median gap of forty networks is {run['gap'][1]:.2g}."
+    )
+
+
+def test_neurons_turn(page):
+    figure(page, "neurons")
+    stored, slider = STORED["neurons"], page.locator("#fig-live-neurons input")
+    mark = page.locator("#fig-live-neurons .fl-mark")
+    last = len(stored["arrows"]) - 1
+    for stop, (tips, aligned) in enumerate(zip(stored["arrows"], stored["aligned"], strict=True)):
+        slider.fill(str(stop))
+        shafts = np.stack([np.zeros((60, 2)), np.array(tips)], axis=1).reshape(-1, 2)
+        assert_drawn(page, "neurons", 0, "fl-orange fl-arrows", *shafts.T)
+        np.testing.assert_allclose(
+            path(page, "neurons", 0, "fl-orange fl-heads")[::3],
+            pixels(page, "neurons", 0, *np.array(tips).T),
+            atol=0.06,
+        )
+        assert (
+            f"these neurons: {float(f'{aligned:.2g}'):g}. For random directions it is 0.05."
+            in says(page, "neurons")
+        )
+        assert mark.is_visible() == (0 < stop < last)
+        if 0 < stop < last:
+            ratio, n = stored["ratios"][stop - 1], stored["samples"][stop - 1]
+            place = [float(mark.get_attribute(key)) for key in ("cx", "cy")]
+            median = stored["alignment"][stop - 1][1]
+            np.testing.assert_allclose(
+                place, pixels(page, "neurons", 1, [ratio], [median])[0], atol=0.06
+            )
+            assert (
+                slider.get_attribute("aria-valuetext")
+                == f"n = {n}, n/d² ≈ {float(f'{ratio:.3g}'):g}"
+            )
+    assert slider.get_attribute("aria-valuetext") == "infinitely many samples"
+    q = np.geomspace(0.125, 32, 60)
+    assert_drawn(page, "neurons", 1, "fl-ink fl-dashed", q, 1 / (1 + np.pi / 2 / q))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_still_serves_without_scripts_and_in_print(chromium, name):
+    plain = chromium.new_page(java_script_enabled=False)
+    opened(plain, name)
+    assert plain.locator(f"#fig-live-{name} img").is_visible()
+    plain.close()
+    page = chromium.new_page()
+    figure(page, name)
+    image, box = page.locator(f"#fig-live-{name} img"), page.locator(f"#fig-live-{name} .fl-live")
+    assert box.is_visible() and not image.is_visible()
+    page.emulate_media(media="print")
+    assert image.is_visible() and not box.is_visible()
+    page.close()
+
+
+def test_a_figure_that_fails_leaves_the_still(page):
+    page.add_init_script(
+        "Object.defineProperty(Math, 'expm1', {value: () => { throw Error('broken'); }})"
+    )
+    site = opened(page, "flow")
+    page.wait_for_load_state("load")
+    assert site.errors == ["broken"]
+    assert page.locator("#fig-live-flow img").is_visible()
+    assert page.locator("#fig-live-flow .fl-live").count() == 0

@@ -1,0 +1,45 @@
+"""Every page of the site in Chromium, at both widths, light and dark: all audits, all links."""
+
+from functools import cache
+
+import pytest
+from audits import BASE, SITE, dangling, visit
+
+from book import browser
+
+REDIRECT = "index.html"
+PAGES = sorted(
+    path.relative_to(SITE).as_posix()
+    for path in SITE.rglob("*.html")
+    if "_static" not in path.parts
+)
+
+
+@pytest.fixture(scope="module")
+def site(chromium):
+    if not PAGES:
+        pytest.fail("the site is not built: run make book")
+    return browser.Folder(chromium.new_page(), SITE, BASE)
+
+
+@pytest.fixture(scope="module")
+def seen(site):
+    """What a page showed, looked at once."""
+    known = set()
+    return cache(lambda path: visit(site, path, known))
+
+
+@pytest.mark.parametrize("path", [page for page in PAGES if page != REDIRECT])
+def test_page_is_without_fault(seen, path):
+    assert not seen(path).faults, "\n".join(seen(path).faults)
+
+
+def test_links_and_anchors_resolve(seen, site):
+    visits = {path: seen(path) for path in PAGES if path != REDIRECT}
+    assert sum(len(one.links) for one in visits.values()) > 1000
+    assert dangling(site, visits) == []
+
+
+def test_the_address_of_the_site_leads_to_the_front_page(site):
+    site.open(REDIRECT)
+    site.page.wait_for_url("**/chapters/index.html")

@@ -1,0 +1,266 @@
+"""The printed book and the exercise sheets.
+
+What goes into the documents, and what Chromium makes of them.
+"""
+
+import re
+import shutil
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from bs4 import BeautifulSoup
+from pypdf import PdfReader
+
+from book import browser, printing
+
+SITE = printing.ROOT / "_build" / "html"
+TABLE = """
+## Exercise sheets
+
+| sheet | title | exercises |
+|---|---|---|
+| 1 | Closed forms | {ref}`ex-duplicates`, {ref}`ex-constant` |
+| 2 | One step | {ref}`ex-dam-step` |
+
+## After
+"""
+
+
+def squeezed(text):
+    return re.sub(r"\s+", "", text)
+
+
+@pytest.fixture(scope="module")
+def site():
+    if not (SITE / "index.html").is_file():
+        pytest.fail("the site is not built: run make book")
+    return printing.read(SITE)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return printing.sheets(printing.INSTRUCTOR.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def book(site):
+    return BeautifulSoup(printing.book(site), "html.parser")
+
+
+def test_table_of_sheets():
+    assert printing.sheets(TABLE) == [
+        printing.Sheet(1, "Closed forms", ("ex-duplicates", "ex-constant")),
+        printing.Sheet(2, "One step", ("ex-dam-step",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{ref}`ex-dam-step`", "ex-dam-step", r"row '\| 2 .* must read"),
+        ("| 2 | One step |", "| 2 |", r"row '\| 2 .* must read"),
+        ("| 2 | One", "| 1 | One", "two sheets with the number 1"),
+        ("## Exercise sheets", "## Sheets", "no table under"),
+    ],
+)
+def test_malformed_table_is_named(old, new, message):
+    with pytest.raises(ValueError, match=message):
+        printing.sheets(TABLE.replace(old, new))
+
+
+def test_unknown_label_is_named(site):
+    with pytest.raises(
+        ValueError, match=r"sheet 3: .* label ex-duplicate, did you mean ex-duplicates"
+    ):
+        printing.sheet(site, printing.Sheet(3, "Title", ("ex-duplicate",)), solutions=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "effort"),
+    [
+        ("Derive · easy · core · 10 minutes.", (2, 10, False)),
+        ("Derive and check · medium · 25 minutes.", (4, 25, False)),
+        ("Open-ended · hard · extra · an hour or more.", (6, 60, True)),
+    ],
+)
+def test_effort_is_read_from_the_first_line(line, effort):
+    task = BeautifulSoup(
+        f'<div id="ex"><p><em>{line}</em> Show <em>this</em>.</p></div>', "html.parser"
+    ).div
+    assert printing.effort(task) == effort
+
+
+def test_effort_names_the_exercise():
+    task = BeautifulSoup(
+        '<div id="ex-one"><em>Derive · simple · 10 minutes.</em></div>', "html.parser"
+    ).div
+    with pytest.raises(ValueError, match="exercise ex-one"):
+        printing.effort(task)
+
+
+def test_ids_are_unique_and_no_link_dangles(book):
+    ids = [tag["id"] for tag in book.select("[id]")]
+    assert len(ids) == len(set(ids))
+    internal = [
+        link["href"] for link in book.select("a[href]") if not re.match(r"\w+:", link["href"])
+    ]
+    assert len(internal) > 1000
+    assert {href for href in internal if href.removeprefix("#") not in ids} == set()
+
+
+def test_every_number_of_the_site_is_in_the_book(site, book):
+    numbers = ".caption-number, .eqno, .section-number"
+    printed = {(tag["class"][0], tag.get_text()) for tag in book.select(numbers)}
+    for text in site.texts:
+        page = next((SITE / "chapters").rglob(f"{text['id']}.html"))
+        original = printing.UNCOLOURED.sub(r"\1", page.read_text(encoding="utf-8"))
+        original = BeautifulSoup(original, "html.parser").article
+        for link in original.select(".headerlink"):
+            link.decompose()
+        assert {(tag["class"][0], tag.get_text()) for tag in original.select(numbers)} <= printed
+        assert len(text.select("img")) == len(original.select("img"))
+        assert len(text.select(".solution, .proof, .fl-claim")) == len(
+            original.select(".solution, .proof, .fl-claim")
+        )
+
+
+def test_nothing_is_folded_and_all_images_are_there(book):
+    assert book.select("details, summary, button, .headerlink") == []
+    assert [
+        image["src"] for image in book.select("img") if not (SITE / image["src"][1:]).is_file()
+    ] == []
+
+
+def test_folded_code_is_printed_in_solutions_only():
+    fold = '<details class="hide above-input"><summary>Show</summary><pre>{}</pre></details>'
+    page = f'<article>{fold.format("plot")}<div class="solution">{fold.format("answer")}</div></article>'
+    text = printing._for_paper(
+        BeautifulSoup(page, "html.parser").article, "chapters/one", ["chapters/one"]
+    )
+    assert text.get_text() == "answer"
+
+
+def test_solutions_are_on_the_second_version_alone(site, rows):
+    for name, document in printing.sheet_documents(site, rows).items():
+        soup = BeautifulSoup(document, "html.parser")
+        row = next(row for row in rows if name.startswith(f"sheet-{row.number:02}"))
+        assert len(soup.select(".exercise")) == len(row.labels)
+        assert len(soup.select(".solution")) == (len(row.labels) if "solutions" in name else 0), (
+            name
+        )
+        assert soup.select("a") == []
+
+
+def test_missing_browser_is_one_line(monkeypatch, site, tmp_path, capsys):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(printing, "read", lambda folder: site)
+    assert printing.main(["--out", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert "apt install chromium" in error
+    assert error.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def part(site):
+    """The front page, a chapter and the last appendices.
+
+    Tags and outline of the whole book take minutes.
+    """
+    return replace(site, texts=site.texts[:2] + site.texts[-2:])
+
+
+@pytest.fixture(scope="module")
+def printed(needs_chromium, site, part, rows, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pdf")
+    documents = {"book.pdf": printing.book(part), **printing.sheet_documents(site, rows)}
+    printing.write(documents, site, folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(documents)
+    return {path.name: PdfReader(path) for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def page_text(printed):
+    """The text of a page of the book by its number.
+
+    Reading them all would take longer than printing them.
+    """
+    return cache(lambda number: printed["book.pdf"].pages[number - 1].extract_text())
+
+
+@pytest.fixture(scope="module")
+def starts(printed, part):
+    """The page on which each part of the book begins."""
+    book = printed["book.pdf"]
+    places = {id.lstrip("/"): to for id, to in book.named_destinations.items()}
+    return {
+        text["id"]: book.get_destination_page_number(places[text["id"]]) + 1 for text in part.texts
+    }
+
+
+def test_all_pages_are_a4(printed):
+    for name, pdf in printed.items():
+        for page in pdf.pages:
+            assert [float(x) for x in page.mediabox[2:]] == pytest.approx([595, 842], abs=1), name
+
+
+def test_book_has_a_plausible_length_and_numbered_pages(printed, page_text):
+    count = len(printed["book.pdf"].pages)
+    assert 40 < count < 120
+    for number in (*range(2, count, 7), count):
+        assert str(number) in page_text(number).split(), number
+
+
+def test_book_has_its_first_theorem_and_its_last_appendix(printed, part, starts, page_text):
+    text, title = next(
+        (text, title) for text in part.texts for title in text.select(".theorem .admonition-title")
+    )
+    pages = range(starts[text["id"]], len(printed["book.pdf"].pages))
+    assert any(squeezed(title.get_text()) in squeezed(page_text(number)) for number in pages)
+    end = squeezed(part.texts[-1].select(".citation")[-1].get_text())[-30:]
+    assert end in squeezed(page_text(len(printed["book.pdf"].pages)))
+
+
+def test_contents_give_the_page_on_which_each_chapter_begins(part, starts, page_text):
+    contents = squeezed("".join(page_text(number) for number in range(2, min(starts.values()))))
+    for text in part.texts:
+        title, number = squeezed(text.h1.get_text()), starts[text["id"]]
+        assert f"{title}{number}" in contents
+        assert title in squeezed(page_text(number))
+
+
+def test_book_has_an_outline_and_tags(printed):
+    book = printed["book.pdf"]
+    assert len(book.outline) >= 4
+    assert "/StructTreeRoot" in book.trailer["/Root"]
+
+
+def test_sheets_carry_their_titles_and_numbers(printed, rows):
+    for row in rows:
+        for version in ("", "-solutions"):
+            pdf = printed[f"sheet-{row.number:02}{version}.pdf"]
+            assert 1 <= len(pdf.pages) <= 30
+            for number, page in enumerate(pdf.pages, start=1):
+                text = page.extract_text()
+                assert squeezed(f"Sheet {row.number}: {row.title}") in squeezed(text)
+                assert str(number) in text.split()
+
+
+def test_the_whole_book_fits_its_pages(needs_chromium, site):
+    with printing.press(SITE) as machine:
+        assert machine.typeset(printing.book(site)) == []
+        assert machine.refused == []
+
+
+def test_what_is_too_large_or_outside_is_reported(needs_chromium, site):
+    wide = '<div style="width: 300mm" id="wide"></div><figure style="height: 300mm"></figure>'
+    outside = '<img src="http://example.org/picture.png"><img src="/absent.png">'
+    with printing.press(SITE) as machine:
+        found = machine.typeset(
+            printing._document(site, "title", f"<article>{wide}{outside}</article>", "")
+        )
+        assert [re.match(r"<(\w+)", html)[1] for html in found] == ["div", "figure"]
+        assert set(machine.refused) == {
+            "http://example.org/picture.png",
+            f"{browser.HOST}/absent.png",
+        }
