@@ -1,11 +1,12 @@
 """What the estimators of this package share: scikit-learn's conventions, with tensors inside.
 
 Arrays are checked by scikit-learn itself. Tensors are checked here and stay on their device.
-Predictions are tensors; `numpy.asarray` turns them into arrays.
+What goes in comes out: predictions at an array are an array, at a tensor a tensor.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,10 @@ class TensorEstimator(BaseEstimator):
                 return self._validate_data(X, **arguments)
             return check(self, X, **arguments)
         except (ValueError, TypeError) as error:
-            if any(
-                name in str(error) for name in ("X", "y", "array", "feature", "sparse", "sample")
-            ):
+            if re.search(r"\b[Xy]\b", str(error)):
                 raise
             names = "X" if y is None else "X and y"
-            raise type(error)(f"{names} must be arrays of numbers: {error}") from error
+            raise type(error)(f"{names} must be valid: {error}") from error
 
     def _fit_data(self, X: Array, y: Array) -> tuple[Tensor, Tensor]:
         """Copies of X (n, d) and y, (n,) or (n, k), as tensors on one device.
@@ -74,14 +73,18 @@ class TensorEstimator(BaseEstimator):
             del self.feature_names_in_
         return X
 
-    def _new_data(self, X: Array, like: Tensor) -> Tensor:
-        """X (m, d) after a fit, in the precision and on the device of `like`."""
+    def _new_data(self, X: Array) -> Tensor:
+        """X (m, d) after a fit, as a tensor."""
         check_is_fitted(self)
         if not isinstance(X, Tensor):
-            X = np.array(self._by_sklearn(X, reset=False))
-        tensor = validate.as_tensor(X, "X", 2)
-        validate.columns(tensor, "X", self.n_features_in_)
-        return tensor.to(like)
+            return torch.as_tensor(np.array(self._by_sklearn(X, reset=False)))
+        validate.columns(validate.as_tensor(X, "X", 2), "X", self.n_features_in_)
+        return X
+
+    @staticmethod
+    def _returned(values: Tensor, X: Array) -> Tensor | np.ndarray:
+        """`values` as they are where X is a tensor, as an array where it is not."""
+        return values if isinstance(X, Tensor) else values.detach().cpu().numpy()
 
 
 class TensorRegressor(TensorEstimator):
@@ -103,13 +106,12 @@ class TensorRegressor(TensorEstimator):
         """The same for scikit-learn before 1.6."""
         return {"multioutput": True, "requires_y": True}
 
-    def predict(self, X: Array) -> Tensor:
+    def predict(self, X: Array) -> Tensor | np.ndarray:
         """The values at the rows of X."""
         raise NotImplementedError
 
     def score(self, X: Array, y: Array, sample_weight: Any = None) -> float:
         r"""The coefficient of determination $R^2$ of the predictions at X."""
         y = validate.as_tensor(y, "y", (1, 2)).detach().cpu().numpy()
-        return float(
-            r2_score(y, self.predict(X).detach().cpu().numpy(), sample_weight=sample_weight)
-        )
+        values = torch.as_tensor(self.predict(X)).detach().cpu().numpy()
+        return float(r2_score(y, values, sample_weight=sample_weight))

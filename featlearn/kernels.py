@@ -380,8 +380,8 @@ class KernelRegression(TensorRegressor):
     Examples
     --------
     >>> model = KernelRegression(Gaussian(0.5), ridge=1e-3).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-    >>> model.predict([[1.0]]).round(decimals=2)
-    tensor([1.], dtype=torch.float64)
+    >>> model.predict([[1.0]]).round(2)
+    array([1.])
     """
 
     def __init__(
@@ -437,15 +437,16 @@ class KernelRegression(TensorRegressor):
             device=X.device if self.device is None else self.device, dtype=self.dtype or X.dtype
         )
         y = y.to(X.device)
-        self.kernel_ = Gaussian(math.sqrt(X.shape[1])) if self.kernel is None else self.kernel
+        kernel = Gaussian(math.sqrt(X.shape[1])) if self.kernel is None else self.kernel
         if self.solver in ("cholesky", "spectral"):
-            self.alpha_ = self._direct(X, y.to(X.dtype))
+            self.alpha_ = self._direct(kernel, X, y.to(X.dtype))
         else:
-            self.alpha_ = self._iterate(X, y.to(torch.float64))
-        self.X_fit_ = X
+            solved = self._iterate(kernel, X, y.to(torch.float64))
+            self.alpha_, self.solutions_, self.residual_ = solved
+        self.kernel_, self.X_fit_ = kernel, X
         return self
 
-    def _direct(self, X: Tensor, y: Tensor) -> Tensor:
+    def _direct(self, kernel: Kernel, X: Tensor, y: Tensor) -> Tensor:
         advice = (
             f"out of memory on {X.device}: solver={self.solver!r} stores K, "
             f"{len(X) ** 2 * X.element_size() / 1e9:.3g} GB, several times; "
@@ -453,41 +454,47 @@ class KernelRegression(TensorRegressor):
             f"and lower block={_block(self.block, X)} if that is too large"
         )
         with validate.memory(advice):
-            K = self.kernel_(X)
+            K = kernel(X)
             if self.solver == "cholesky":
                 return linalg.cholesky_solve(K, y, self.ridge)
             path = linalg.SpectralPath(K, y)
             return path.ridge(self.ridge) if self.ridge else path.minimum_norm()
 
-    def _iterate(self, X: Tensor, y: Tensor) -> Tensor:
-        A = KernelOperator(self.kernel_, X, self.ridge, self.block, self.cache)
-        options = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
+    def _iterate(
+        self, kernel: Kernel, X: Tensor, y: Tensor
+    ) -> tuple[Tensor, list[linalg.Solution], float]:
+        """The coefficients, a solution for each output, and the relative residual in float64."""
+        A = KernelOperator(kernel, X, self.ridge, self.block, self.cache)
         labels = y[:, None] if y.ndim == 1 else y
+        solve = self._solver(A, labels)
+        solutions = [solve(column) for column in labels.T]
+        for solution in solutions:
+            self._judge(solution)
+        alpha = torch.stack([solution.alpha for solution in solutions], dim=1)
+        block, size = _block(self.block, X), torch.linalg.vector_norm(labels).item()
+        del A, solve
+        with validate.memory(_advice(X, block)):
+            side = max(1, block // 2) if X.dtype == torch.float32 else block
+            exact = KernelOperator(kernel, X.to(torch.float64), self.ridge, side)
+            error = labels - torch.stack([exact(column) for column in alpha.T], dim=1)
+        residual = torch.linalg.vector_norm(error).item() / size if size else 0.0
+        return alpha[:, 0] if y.ndim == 1 else alpha, solutions, residual
+
+    def _solver(self, A: KernelOperator, labels: Tensor) -> Callable[[Tensor], linalg.Solution]:
+        """The iterative solver as a function of one column of labels."""
+        stop = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         if self.solver == "richardson":
             largest = A.largest_eigenvalue()
             if largest == 0 and labels.any():
-                raise ValueError(
-                    "kernel must not be zero at all points without a ridge: there is no solution"
-                )
+                raise ValueError("kernel must not be zero at all points where there is no ridge")
             eta = 1 / (1.05 * largest) if largest else 1.0
-            self.solutions_ = [linalg.richardson(A, column, eta, **options) for column in labels.T]
-        else:
-            P = self._preconditioner(X) if self.solver == "nystrom" else None
-            self.solutions_ = [
-                linalg.conjugate_gradients(A, column, preconditioner=P, **options)
-                for column in labels.T
-            ]
-        for solution in self.solutions_:
-            self._judge(solution)
-        alpha = torch.stack([solution.alpha for solution in self.solutions_], dim=1)
-        block, size = _block(self.block, X), torch.linalg.vector_norm(labels)
-        del A
-        with validate.memory(_advice(X, block)):
-            side = max(1, block // 2) if X.dtype == torch.float32 else block
-            exact = KernelOperator(self.kernel_, X.to(torch.float64), self.ridge, side)
-            error = labels - torch.stack([exact(column) for column in alpha.T], dim=1)
-        self.residual_ = (torch.linalg.vector_norm(error) / size).item() if size else 0.0
-        return alpha[:, 0] if y.ndim == 1 else alpha
+            return lambda column: linalg.richardson(A, column, eta, **stop)
+        P = None
+        if self.solver == "nystrom":
+            seed = self.random_state
+            rng = stream("kernels/nystrom") if seed is None else validate.random_state(seed)
+            P = nystrom_preconditioner(A.kernel, A.X, self.ridge, self.rank, rng, self.block)
+        return lambda column: linalg.conjugate_gradients(A, column, preconditioner=P, **stop)
 
     def _judge(self, solution: linalg.Solution) -> None:
         """Raise where there may be no solution, warn where it was not reached."""
@@ -504,22 +511,10 @@ class KernelRegression(TensorRegressor):
             )
         warnings.warn(reached, ConvergenceWarning, stacklevel=4)
 
-    def _preconditioner(self, X: Tensor) -> linalg.MatVec:
-        rng = (
-            stream("kernels/nystrom")
-            if self.random_state is None
-            else validate.random_state(self.random_state)
-        )
-        return nystrom_preconditioner(self.kernel_, X, self.ridge, self.rank, rng, self.block)
-
-    def predict(self, X: Array) -> Tensor:
-        r"""$f(x) = K_x\alpha$ for the (m, d) points X, (m,) or (m, k).
-
-        N kernel evaluations each, in blocks.
-        """
-        X = self._new_data(X, getattr(self, "X_fit_", torch.empty(0)))
-        alpha = self.alpha_.to(X.dtype)
-        block = _block(self.block, X)
+    def predict(self, X: Array) -> Tensor | np.ndarray:
+        r"""$f(x) = K_x\alpha$ for the (m, d) points X, (m,) or (m, k), computed in blocks of K."""
+        points = self._new_data(X).to(self.X_fit_)
+        alpha, block = self.alpha_.to(points.dtype), _block(self.block, points)
         parts = list(zip(self.X_fit_.split(block), alpha.split(block), strict=True))
 
         def values(rows: Tensor) -> Tensor:
@@ -530,4 +525,5 @@ class KernelRegression(TensorRegressor):
             return total
 
         with validate.memory(_advice(self.X_fit_, block)):
-            return torch.cat([values(rows) for rows in X.split(block)])
+            found = torch.cat([values(rows) for rows in points.split(block)])
+        return self._returned(found, X)

@@ -177,17 +177,12 @@ class RandomFeatures(TransformerMixin, TensorEstimator):
             self.map_ = fourier_features(n_features, d, rng, bandwidth, device=device)
         else:
             self.map_ = relu_features(n_features, d, rng, device=device)
-        self.dtype_ = X.dtype
         return self
 
-    def transform(self, X: Array) -> Tensor:
-        r"""$\phi(x)/\sqrt p$ for the rows of X, shape (n, p)."""
-        like = (
-            torch.empty(0, dtype=self.dtype_, device=self.map_.W.device)
-            if hasattr(self, "map_")
-            else None
-        )
-        return self.map_(self._new_data(X, like)) / math.sqrt(len(self.map_.W))
+    def transform(self, X: Array) -> Tensor | np.ndarray:
+        r"""$\phi(x)/\sqrt p$ for the rows of X, shape (n, p), in the precision of X."""
+        points = self._new_data(X).to(self.map_.W.device)
+        return self._returned(self.map_(points) / math.sqrt(len(self.map_.W)), X)
 
 
 @dataclass(frozen=True)

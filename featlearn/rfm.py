@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -156,17 +157,17 @@ class RecursiveFeatureMachine(TensorRegressor):
         self.next_metric_ = self.metrics_.pop()
         return self
 
-    def predict(self, X: Array, rounds: int | None = None) -> Tensor:
+    def predict(self, X: Array, rounds: int | None = None) -> Tensor | np.ndarray:
         """The fit after this many rounds, after all of them by default, at the rows of X, (m,) or
         (m, k).
         """
-        X = self._new_data(X, getattr(self, "X_fit_", torch.empty(0)))
+        points = self._new_data(X).to(self.X_fit_)
         most = len(self.metrics_) - 1
         chosen = (
             most if rounds is None else validate.integer(rounds, "rounds", at_least=0, at_most=most)
         )
         R = linalg.matrix_sqrt(self.metrics_[chosen])
-        return self.kernel_(X @ R, self.X_fit_ @ R) @ self.alphas_[chosen]
+        return self._returned(self.kernel_(points @ R, self.X_fit_ @ R) @ self.alphas_[chosen], X)
 
 
 def empirical_hessian(X: Array, y: Array) -> Tensor:

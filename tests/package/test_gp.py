@@ -184,10 +184,10 @@ def test_precision_follows_the_training_points():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: gp.GaussianProcess("rbf").mean([[1.0]]) and gp.GaussianProcess("rbf").variance([[1.0]]), TypeError, "kernel must be callable"),
+        (lambda: gp.GaussianProcess("rbf").variance([[1.0]]), TypeError, "kernel must be callable"),
         (lambda: gp.GaussianProcess(kernels.Gaussian(), -1).fit([[1.0]], [1.0]), ValueError, "noise_std must be at least 0"),
         (lambda: gp.GaussianProcess(kernels.Gaussian()).fit(np.zeros((2, 1)), np.zeros(2)), ValueError, "noise_std=0"),
-        (lambda: gp.GaussianProcess(kernels.Gaussian()).fit(np.zeros((2, 1)), np.zeros(3)), ValueError, "X and y"),
+        (lambda: gp.GaussianProcess(kernels.Gaussian()).fit(np.zeros((2, 1)), np.zeros(3)), ValueError, "X and y must be valid: .*inconsistent"),
         (lambda: gp.GaussianProcess(kernels.Gaussian()).sample(np.zeros((2, 1)), 0, np.random.default_rng()), ValueError, "size must be"),
         (lambda: gp.GaussianProcess(kernels.Gaussian()).sample(np.zeros((2, 1)), 1, 0), TypeError, "rng must be"),
         (lambda: gp.after_training(kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 1)), t=-1), ValueError, "t must be"),
@@ -200,3 +200,21 @@ def test_precision_follows_the_training_points():
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_points_that_almost_coincide_are_refused():
+    """The pivot is the square of the diagonal of L: two points at distance h leave the pivot h²."""
+    y = np.array([0.0, 1.0])
+    for h, refused in ((1e-4, False), (1e-8, True)):
+        process = gp.GaussianProcess(kernels.Gaussian(1.0))
+        if refused:
+            with pytest.raises(ValueError, match="singular to working precision"):
+                process.fit([[0.0], [h]], y)
+        else:
+            assert process.fit([[0.0], [h]], y).alpha_.abs().max() < 2 / h**2
+
+
+def test_noise_is_a_standard_deviation():
+    process = gp.GaussianProcess(kernels.Gaussian(1.0), noise_std=2.0).fit([[0.0]], [3.0])
+    assert process.mean([[0.0]]).item() == pytest.approx(3.0 / (1 + 4))
+    assert process.variance([[0.0]]).item() == pytest.approx(1 - 1 / (1 + 4))

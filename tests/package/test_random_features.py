@@ -1,5 +1,7 @@
 """Random features, their limits, and training of ensembles."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -65,23 +67,34 @@ def test_training_is_gradient_descent_of_chapter_one():
 def test_precision_follows_the_input():
     features = rf.fourier_features(5, 2, rng())
     assert features(np.zeros((1, 2), dtype=np.float32)).dtype == torch.float32
-    assert features.kernel(torch.zeros(2, 2), np.ones((1, 2))).dtype == torch.float32
+    assert features.kernel(torch.zeros(2, 2), np.ones((1, 2))).dtype == torch.float64
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: rf.fourier_features(0, 2, rng()), ValueError, "p must be at least 1"),
+        (lambda: rf.fourier_features(0, 2, rng()), ValueError, "n_features must be at least 1"),
         (lambda: rf.fourier_features(5, 2, rng(), bandwidth=0), ValueError, "bandwidth must be greater"),
+        (lambda: rf.fourier_features(10**9, 10**9, rng()), ValueError, "n_features and d must be smaller"),
+        (lambda: rf.FeatureMap(np.ones((3, 2)), np.ones(1), torch.cos), ValueError, "W and b must have the same number of rows"),
+        (lambda: rf.FeatureMap(np.ones((3, 2)), np.ones(3), None), TypeError, "activation must be callable"),
+        (lambda: rf.RandomFeatures(5, "tanh").fit(np.ones((3, 2))), ValueError, "kind must be one of"),
         (lambda: rf.relu_features(5, 2, 0), TypeError, "rng must be a numpy Generator"),
         (lambda: rf.relu_features(5, 2, rng())(np.zeros((3, 4))), ValueError, "X must have 2 columns"),
-        (lambda: rf.relu_features(5, 2, rng()).kernel(np.zeros((3, 2)), np.zeros((3, 4))), ValueError, "Y must have 2 columns"),
-        (lambda: rf.train(np.full((3, 2), 9.0), np.ones(3), np.ones((4, 2)), learning_rate=10, steps=200), ValueError, "training diverges with step=10"),
+        (lambda: rf.relu_features(5, 2, rng()).kernel(np.zeros((3, 2)), np.zeros((3, 4))), ValueError, "X and Y must have the same dimension"),
+        (lambda: rf.train(np.full((3, 2), 9.0), np.ones(3), np.ones((4, 2)), learning_rate=10, steps=200), ValueError, "training diverges with learning_rate=10"),
         (lambda: rf.train(np.ones((3, 2)), np.ones(3), np.ones((4, 5)), learning_rate=1, steps=1), ValueError, "theta must have 2 columns"),
         (lambda: rf.train(np.ones((3, 2)), np.ones(4), np.ones((4, 2)), learning_rate=1, steps=1), ValueError, "Phi and y"),
-        (lambda: rf.train(np.ones((3, 2)), np.ones(3), np.ones((4, 2)), learning_rate=0, steps=1), ValueError, "step must be"),
+        (lambda: rf.train(np.ones((3, 2)), np.ones(3), np.ones((4, 2)), learning_rate=0, steps=1), ValueError, "learning_rate must be"),
     ],
 )  # fmt: skip
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_feature_maps_can_be_pickled_and_compared():
+    features = rf.fourier_features(5, 2, rng())
+    copy = pickle.loads(pickle.dumps(features))
+    assert torch.equal(copy(np.eye(2)), features(np.eye(2)))
+    assert features == features and copy != features

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 from featlearn import hermite, kernels, linalg, rfm, stream
 from featlearn.damian import EXAMPLES, LatentPolynomial, mixture
@@ -65,10 +66,10 @@ def test_gradients_in_inference_mode():
 
 
 def test_predict_needs_a_fit():
-    with pytest.raises(RuntimeError, match="call fit before"):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         rfm.RecursiveFeatureMachine(KERNELS["laplace"]).predict(np.eye(3))
     with pytest.raises(TypeError, match="kernel must be callable"):
-        rfm.RecursiveFeatureMachine("laplace")
+        rfm.RecursiveFeatureMachine("laplace").fit(np.eye(3), np.ones(3))
 
 
 def test_machine_takes_its_own_steps():
@@ -187,7 +188,7 @@ def test_numpy_is_welcome():
                 .fit(np.eye(3), np.arange(3.0))
                 .predict(np.eye(2))
             ),
-            "X must have 3 columns, got 2",
+            "X has 2 features, but RecursiveFeatureMachine is expecting 3",
         ),
         (
             lambda: rfm.trace_fraction(np.zeros((3, 3)), np.eye(3)[:, :1]),
@@ -195,20 +196,16 @@ def test_numpy_is_welcome():
         ),
         (lambda: rfm.subspace_alignment(np.eye(3), np.ones((3, 2))), "U must have orthonormal"),
         (
-            lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"], rounds=-1),
+            lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"], rounds=-1).fit(*data()),
             "rounds must be at least 0",
         ),
         (
-            lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"], ridge=-1.0),
+            lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"], ridge=-1.0).fit(*data()),
             "ridge must be at least 0",
         ),
         (
             lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"]).fit(np.eye(3), np.ones(2)),
-            "X and y must have the same",
-        ),
-        (
-            lambda: rfm.RecursiveFeatureMachine(KERNELS["laplace"]).fit(np.eye(3), np.zeros(3)),
-            "X and y must have a fit",
+            "X and y must be valid: .*inconsistent",
         ),
         (
             lambda: (
@@ -235,3 +232,9 @@ def test_numpy_is_welcome():
 def test_errors_name_the_argument(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_fit_without_gradient_leaves_the_metric():
+    machine = rfm.RecursiveFeatureMachine(KERNELS["laplace"], rounds=2).fit(np.eye(3), np.zeros(3))
+    assert all(torch.equal(M, torch.eye(3, dtype=torch.float64)) for M in machine.metrics_)
+    assert not machine.predict(np.eye(3)).any()
