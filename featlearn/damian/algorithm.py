@@ -8,18 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from featlearn import linalg, validate
-from featlearn.damian.target import Sample
+from featlearn.damian.target import Sample, orthonormal
+from featlearn.validate import Array
 
 RIDGES = tuple(10.0 ** np.arange(-7, 4.1, 0.5))
-
-
 BLOCK = 2**16
 
 
@@ -31,40 +29,50 @@ def initialise(
     Signs $a_j = \pm1$, $w_j \sim N(0, I/d)$, and $a_{j+m/2} = -a_j$, $w_{j+m/2} = w_j$, so that
     $f_{\theta_0} = 0$.
     """
-    if validate.integer(width, "width") % 2:
-        raise ValueError(f"width must be even, got {width}")
+    half, d = even(width) // 2, validate.integer(d, "d")
+    validate.size(width * d, "width and d")
     validate.generator(rng, "rng")
-    a = torch.as_tensor(rng.choice([-1.0, 1.0], width // 2), device=device)
-    W = torch.as_tensor(
-        rng.standard_normal((width // 2, validate.integer(d, "d"))) / math.sqrt(d), device=device
-    )
+    device = validate.device(device)
+    a = torch.as_tensor(rng.choice([-1.0, 1.0], half), device=device)
+    W = torch.as_tensor(rng.standard_normal((half, d)) / math.sqrt(d), device=device)
     return torch.cat([a, -a]), torch.cat([W, W])
 
 
-def _data(X: Any, y: Any, *others: Any) -> tuple[Tensor, Tensor]:
+def even(width: int) -> int:
+    """`width`, if it is a positive even number."""
+    if validate.integer(width, "width") % 2:
+        raise ValueError(f"width must be even, got {width}")
+    return int(width)
+
+
+def data(X: Array, y: Array, *others: Array) -> tuple[Tensor, Tensor]:
+    """X (n, d) and y (n,) as tensors of one type, on the device of the first tensor among all."""
     X = validate.as_tensor(X, "X", 2, like=(y, *others))
     y = validate.as_tensor(y, "y", 1).to(X)
     validate.same_length(X, "X", y, "y")
     return X, y
 
 
-def preprocess(X: Any, y: Any) -> tuple[Tensor, Tensor, Tensor]:
+def preprocess(X: Array, y: Array) -> tuple[Tensor, Tensor, Tensor]:
     r"""$\alpha = \frac1n\sum_iy_i$, $\beta = \frac1n\sum_iy_ix_i$ and the labels
     $y_i-\alpha-\beta\cdot x_i$.
     """
-    X, y = _data(X, y)
+    return _preprocess(*data(X, y))
+
+
+def _preprocess(X: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     alpha, beta = y.mean(), X.T @ y / len(y)
     return alpha, beta, y - alpha - X @ beta
 
 
 def first_step(
-    a: Any,
-    W: Any,
-    X: Any,
-    y: Any,
+    a: Array,
+    W: Array,
+    X: Array,
+    y: Array,
     learning_rate: float,
     weight_decay: float | None = None,
-    b: Any = 0.0,
+    b: Array = 0.0,
 ) -> Tensor:
     r"""$W^{(1)} = W-\eta_1[\nabla_W\mathcal L+\lambda_1W]$ at a network whose output is zero, shape
     (m, d).
@@ -86,21 +94,23 @@ def first_step(
     b
         Biases, a number or (m,). Algorithm 1 has none here.
     """
-    X, y = _data(X, y, a, W)
-    a, W, b = (
-        validate.as_tensor(a, "a", 1).to(X),
-        validate.as_tensor(W, "W", 2).to(X),
-        validate.as_tensor(b, "b").to(X),
-    )
+    X, y = data(X, y, a, W)
+    a, W = validate.as_tensor(a, "a", 1).to(X), validate.as_tensor(W, "W", 2).to(X)
+    b = validate.as_tensor(b, "b", (0, 1)).to(X)
     validate.same_length(a, "a", W, "W")
-    if W.shape[1] != X.shape[1] or b.shape not in ((), a.shape):
-        raise ValueError(
-            f"W and b must go with {X.shape[1]} columns of X, got {tuple(W.shape)} and {tuple(b.shape)}"
-        )
+    validate.columns(W, "W", X.shape[1])
+    if b.shape not in ((), a.shape):
+        raise ValueError(f"b must be a number or have shape {tuple(a.shape)}, got {tuple(b.shape)}")
     eta = validate.real(learning_rate, "learning_rate", above=0)
     decay = (
         1 / eta if weight_decay is None else validate.real(weight_decay, "weight_decay", at_least=0)
     )
+    return _first_step(a, W, X, y, eta, decay, b)
+
+
+def _first_step(
+    a: Tensor, W: Tensor, X: Tensor, y: Tensor, eta: float, decay: float, b: Tensor | float = 0.0
+) -> Tensor:
     gradient = torch.zeros_like(W)
     for rows in range(0, len(y), BLOCK):
         X_rows, y_rows = X[rows : rows + BLOCK], y[rows : rows + BLOCK]
@@ -121,21 +131,38 @@ class TwoLayer:
     beta: Tensor
     ridge: float
 
-    def features(self, X: Any) -> Tensor:
-        r"""$\mathrm{ReLU}(Wx+b)$, shape (n, m)."""
-        X = validate.as_tensor(X, "X", 2).to(self.W)
-        if X.shape[1] != self.W.shape[1]:
-            raise ValueError(f"X must have {self.W.shape[1]} columns, got {X.shape[1]}")
+    def __post_init__(self) -> None:
+        W = validate.as_tensor(self.W, "W", 2, like=(self.b, self.a))
+        parts = {"W": W}
+        for name, ndim in (("b", 1), ("a", 1), ("alpha", 0), ("beta", 1)):
+            parts[name] = validate.as_tensor(getattr(self, name), name, ndim).to(W)
+        for name in ("b", "a"):
+            validate.same_length(W, "W", parts[name], name)
+        if len(parts["beta"]) != W.shape[1]:
+            raise ValueError(f"beta must have {W.shape[1]} entries, got {len(parts['beta'])}")
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
+
+    def _inputs(self, X: Array, name: str = "X") -> Tensor:
+        X = validate.as_tensor(X, name, 2).to(self.W)
+        validate.columns(X, name, self.W.shape[1])
+        return X
+
+    def _features(self, X: Tensor) -> Tensor:
         return torch.relu(X @ self.W.T + self.b)
 
-    def __call__(self, X: Any) -> Tensor:
+    def features(self, X: Array) -> Tensor:
+        r"""$\mathrm{ReLU}(Wx+b)$, shape (n, m)."""
+        return self._features(self._inputs(X))
+
+    def __call__(self, X: Array) -> Tensor:
         """The outputs at the rows of X, shape (n,)."""
-        hidden = self.features(X)
-        return self.alpha + validate.as_tensor(X, "X", 2).to(self.W) @ self.beta + hidden @ self.a
+        X = self._inputs(X)
+        return self.alpha + X @ self.beta + self._features(X) @ self.a
 
 
 def fit_head(
-    network: TwoLayer, X: Any, y: Any, validation: Sample, ridges: Sequence[float] = RIDGES
+    network: TwoLayer, X: Array, y: Array, validation: Sample, ridges: Sequence[float] = RIDGES
 ) -> TwoLayer:
     r"""The same first layer with a new head: ridge regression of y on the features, and $\alpha,
     \beta$ as they are.
@@ -143,17 +170,21 @@ def fit_head(
     $a$ is the limit of $a \leftarrow a-\eta[\nabla_a\mathcal L+\lambda a]$. One eigendecomposition
     gives it for all `ridges` $\lambda$; the one with the least risk on `validation` stays.
     """
-    X, y = _data(X, y)
+    validate.instance(network, "network", TwoLayer)
+    validate.instance(validation, "validation", Sample)
+    X, y = data(X, y)
+    X, held_out = network._inputs(X), network._inputs(validation.X, "validation.X")
+    validate.size((len(X) + len(held_out)) * len(network.b), "X and width")
     grid = validate.as_tensor(ridges, "ridges", 1)
-    heads = linalg.feature_ridge(network.features(X), y, grid / 2)
-    linear = network.alpha + validation.X.to(network.W) @ network.beta
-    best = int(validation.risk(linear[:, None] + network.features(validation.X) @ heads).argmin())
+    heads = linalg.feature_ridge(network._features(X), y, grid / 2)
+    linear = network.alpha + held_out @ network.beta
+    best = int(validation.risk(linear[:, None] + network._features(held_out) @ heads).argmin())
     return replace(network, a=heads[:, best], ridge=grid[best].item())
 
 
 def fixed_features(
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Array,
     validation: Sample,
     rng: np.random.Generator,
     *,
@@ -163,11 +194,11 @@ def fixed_features(
     r"""Random features: $w_j \sim N(0, I/d)$ and $b_j \sim N(0, 1)$ stay as drawn, only the head is
     fitted. Arguments as in `algorithm1`.
     """
-    X = validate.as_tensor(X, "X", 2, like=(y,))
+    X, y = data(X, y)
     d, width = X.shape[1], validate.integer(width, "width")
-    W = torch.as_tensor(
-        validate.generator(rng, "rng").standard_normal((width, d)) / math.sqrt(d)
-    ).to(X)
+    validate.size(width * d, "width")
+    rng = validate.generator(rng, "rng")
+    W = torch.as_tensor(rng.standard_normal((width, d)) / math.sqrt(d)).to(X)
     b = torch.as_tensor(rng.standard_normal(width)).to(X)
     zero = torch.zeros_like(X[0])
     return fit_head(
@@ -176,8 +207,8 @@ def fixed_features(
 
 
 def algorithm1(
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Array,
     validation: Sample,
     rng: np.random.Generator,
     *,
@@ -202,7 +233,7 @@ def algorithm1(
     ridges
         The $\lambda$ to choose from.
     """
-    X, y = _data(X, y)
+    X, y = data(X, y)
     d = X.shape[1]
     eta = (
         math.sqrt(d) / 2
@@ -210,31 +241,36 @@ def algorithm1(
         else validate.real(learning_rate, "learning_rate", above=0)
     )
     a, W = (part.to(X) for part in initialise(width, d, rng))
-    alpha, beta, residual = preprocess(X, y)
-    W = first_step(a, W, X, residual, eta)
+    alpha, beta, residual = _preprocess(X, y)
+    W = _first_step(a, W, X, residual, eta, 1 / eta)
     b = torch.as_tensor(rng.standard_normal(width)).to(X)
     return fit_head(TwoLayer(W, b, a, alpha, beta, math.nan), X, residual, validation, ridges)
 
 
-def alignment(W: Any, U: Any) -> float:
+def alignment(W: Array, U: Array) -> float:
     r"""$\|WU\|_F^2/\|W\|_F^2$, the fraction of the squared weights that lies in the span of the
     orthonormal columns of U.
     """
     W = validate.as_tensor(W, "W", 2)
-    U = validate.as_tensor(U, "U", 2).to(W)
+    U = orthonormal(U).to(W)
     if W.shape[1] != len(U):
         raise ValueError(f"W must have as many columns as U has rows, {len(U)}, got {W.shape[1]}")
-    if not W.any():
-        raise ValueError("W must not be zero")
-    return ((W @ U).square().sum() / W.square().sum()).item()
+    share = ((W @ U).square().sum() / W.square().sum()).item()
+    if not math.isfinite(share):
+        raise ValueError("W must not be zero, nor so large that its square overflows")
+    return share
 
 
-def fraction_learned(predictions: Any, test: Sample, component: Any) -> float:
+def fraction_learned(predictions: Array, test: Sample, component: Array) -> float:
     r"""The fraction of a component that the predictions contain, $\mathbb{E}[\hat
     ff_k]/\mathbb{E}[f_k^2]$: 1 if it is learned, 0 if it is missing.
     """
+    validate.instance(test, "test", Sample)
     component = validate.as_tensor(component, "component", 1).to(test.y)
-    return (
-        test.mean(validate.as_tensor(predictions, "predictions", 1).to(component) * component)
-        / test.mean(component.square())
-    ).item()
+    predictions = validate.as_tensor(predictions, "predictions", 1).to(component)
+    validate.same_length(component, "component", test.y, "test.y")
+    validate.same_length(predictions, "predictions", test.y, "test.y")
+    size = test.mean(component.square())
+    if size == 0:
+        raise ValueError("component must not be zero at all points of test")
+    return (test.mean(predictions * component) / size).item()

@@ -1,10 +1,9 @@
-r"""The experiments of chapter 6, one run each: `experiments/damian.py` repeats them at full scale."""
+r"""The experiments of chapter 6, one run of each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +12,10 @@ from torch import Tensor
 from featlearn import linalg, validate
 from featlearn.damian.algorithm import (
     TwoLayer,
-    _data,
     algorithm1,
     alignment,
+    data,
+    even,
     first_step,
     fit_head,
     fixed_features,
@@ -24,9 +24,10 @@ from featlearn.damian.algorithm import (
     preprocess,
 )
 from featlearn.damian.target import LatentPolynomial, Sample, mixture
+from featlearn.validate import Array
 
 
-def clipped_square(y: Any, cap: float = 3.0) -> Tensor:
+def clipped_square(y: Array, cap: float = 3.0) -> Tensor:
     r"""$\min(y^2, \text{cap})$ less its mean: a label whose average Hessian is not zero."""
     square = validate.as_tensor(y, "y", 1).square().clamp(max=validate.real(cap, "cap", above=0))
     return square - square.mean()
@@ -49,6 +50,9 @@ def compare_methods(
     them and have $\lambda$ chosen on the test set, which is in their favour. Without `kernel` there
     are two rows.
     """
+    n, points = validate.integer(n, "n", at_least=2), validate.integer(points, "points")
+    if kernel is not None:
+        validate.function(kernel, "kernel")
     target = LatentPolynomial.draw(d, mixture(p), rng, device)
     test, sample = target.stratified(points, rng), target.sample(n, rng)
     train, kept = sample.split(len(sample.y) * 4 // 5)
@@ -69,8 +73,8 @@ def compare_methods(
 
 def kernel_predictions(
     kernel: Callable[..., Tensor],
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Array,
     test: Sample,
     ridges: Sequence[float] = (1e-6, 1e-4, 1e-3),
 ) -> Tensor:
@@ -78,8 +82,17 @@ def kernel_predictions(
 
     Of all `ridges`, times n and the mean of $k(x, x)$, and of zero, what has least risk there.
     """
-    X, y = (part.float() for part in _data(X, y))
-    K, K_test = kernel(X), kernel(test.X.float(), X)
+    validate.function(kernel, "kernel")
+    validate.instance(test, "test", Sample)
+    X, y = (part.float() for part in data(X, y))
+    ridges = validate.as_tensor(ridges, "ridges", 1).tolist()
+    K = validate.as_tensor(kernel(X), "kernel(X)", 2)
+    K_test = validate.as_tensor(kernel(test.X.float(), X), "kernel(test.X, X)", 2)
+    if K.shape != (len(y), len(y)) or K_test.shape != (len(test.y), len(y)):
+        raise ValueError(
+            f"kernel must return matrices of shape {(len(y), len(y))} and "
+            f"{(len(test.y), len(y))}, got {tuple(K.shape)} and {tuple(K_test.shape)}"
+        )
     unit = len(y) * K.diagonal().mean().item()
     outputs = [K_test @ linalg.cholesky_solve(K, y, ridge * unit) for ridge in ridges]
     outputs.append(torch.zeros_like(outputs[0]))
@@ -103,10 +116,13 @@ def transfer(
     The first layer took its step on n samples of `mixture(p)`; for n = 0 it is random. $\lambda$ is
     chosen on the test set.
     """
-    sizes = [validate.integer(N, "sizes") for N in sizes]
+    sizes, points = validate.integers(sizes, "sizes"), validate.integer(points, "points")
+    n, device = validate.integer(n, "n", at_least=0), validate.device(device)
+    width = even(width) if n else validate.integer(width, "width")
+    validate.size(width * validate.integer(d, "d"), "width and d")
     source = LatentPolynomial.draw(d, mixture(p), rng, device)
     target = LatentPolynomial(source.U, {(p,): 1.0})
-    if validate.integer(n, "n", at_least=0):
+    if n:
         a, W = initialise(width, d, rng, device)
         sample = source.sample(n, rng)
         W = first_step(a, W, sample.X, preprocess(sample.X, sample.y)[2], math.sqrt(d) / 2)
@@ -134,8 +150,10 @@ def step_alignment(
 
     `label` transforms the labels before anything else.
     """
+    if label is not None:
+        validate.function(label, "label")
     target = LatentPolynomial.draw(d, terms, rng, device)
     a, W = initialise(width, d, rng, device)
     sample = target.sample(n, rng, noise_std)
-    y = sample.y if label is None else label(sample.y)
+    y = sample.y if label is None else validate.as_tensor(label(sample.y), "label(y)", 1)
     return alignment(first_step(a, W, sample.X, preprocess(sample.X, y)[2], 1.0), target.U)

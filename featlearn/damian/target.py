@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral
 
 import numpy as np
 import torch
@@ -16,8 +16,39 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from featlearn import hermite, validate
+from featlearn.validate import Array
 
 SPREAD = 1.6
+HIGHEST_DEGREE = 1000
+
+
+def orthonormal(U: Array, name: str = "U") -> Tensor:
+    """U (d, r) as a tensor, if its columns are orthonormal up to rounding."""
+    U = validate.as_tensor(U, name, 2)
+    tolerance = max(1e-6, 100 * torch.finfo(U.dtype).eps)
+    if U.shape[0] < U.shape[1] or (U.T @ U - torch.eye(U.shape[1]).to(U)).abs().max() > tolerance:
+        raise ValueError(
+            f"{name} must have orthonormal columns, got a matrix of shape {tuple(U.shape)} without"
+        )
+    return U
+
+
+def _coefficients(
+    terms: Mapping[tuple[int, ...], float], r: int | None = None
+) -> dict[tuple[int, ...], float]:
+    """`terms` with plain keys and values, if each key holds r degrees."""
+    if not validate.instance(terms, "terms", Mapping):
+        raise ValueError("terms must not be empty")
+    found = {}
+    for alpha, c in terms.items():
+        r = len(alpha) if r is None and isinstance(alpha, tuple) else r
+        known = isinstance(alpha, tuple) and len(alpha) == r
+        if not known or any(not isinstance(k, Integral) or k < 0 for k in alpha):
+            raise ValueError(f"terms must be indexed by {r} degrees each, got {alpha!r}")
+        if max(alpha) > HIGHEST_DEGREE:
+            raise ValueError(f"terms must have degrees up to {HIGHEST_DEGREE}, got {alpha!r}")
+        found[tuple(map(int, alpha))] = validate.real(c, "terms")
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +72,7 @@ class Sample:
         for name, value in (("X", X), ("y", y.to(X)), ("weights", weights.to(X))):
             object.__setattr__(self, name, value)
 
-    def risk(self, predictions: Any) -> Tensor:
+    def risk(self, predictions: Array) -> Tensor:
         r"""$\sum_i\omega_i(\hat y_i-y_i)^2$ for predictions of shape (n,), a number, or (n, k),
         then one for each column.
         """
@@ -50,7 +81,7 @@ class Sample:
         y = self.y if predictions.ndim == 1 else self.y[:, None]
         return self.weights @ (predictions - y).square()
 
-    def mean(self, values: Any) -> Tensor:
+    def mean(self, values: Array) -> Tensor:
         r"""$\sum_i\omega_iv_i$ for values of shape (n,) or (n, k)."""
         values = validate.as_tensor(values, "values", (1, 2)).to(self.y)
         validate.same_length(values, "values", self.y, "y")
@@ -89,24 +120,9 @@ class LatentPolynomial:
     terms: Mapping[tuple[int, ...], float]
 
     def __post_init__(self) -> None:
-        U = validate.as_tensor(self.U, "U", 2)
-        if U.shape[0] < U.shape[1] or (U.T @ U - torch.eye(U.shape[1]).to(U)).abs().max() > 1e-6:
-            raise ValueError(
-                f"U must have orthonormal columns, got a matrix of shape {tuple(U.shape)} without"
-            )
-        if not self.terms:
-            raise ValueError("terms must not be empty")
-        for alpha in self.terms:
-            if len(alpha) != U.shape[1] or any(k < 0 or k != int(k) for k in alpha):
-                raise ValueError(
-                    f"terms must be indexed by {U.shape[1]} degrees each, got {alpha!r}"
-                )
+        U = orthonormal(self.U)
         object.__setattr__(self, "U", U)
-        object.__setattr__(
-            self,
-            "terms",
-            {tuple(map(int, alpha)): validate.real(c, "terms") for alpha, c in self.terms.items()},
-        )
+        object.__setattr__(self, "terms", _coefficients(self.terms, U.shape[1]))
 
     @classmethod
     def draw(
@@ -117,11 +133,10 @@ class LatentPolynomial:
         device: str | torch.device = "cpu",
     ) -> LatentPolynomial:
         r"""The polynomial with these terms in a random subspace of $\mathbb{R}^d$."""
-        if not terms:
-            raise ValueError("terms must not be empty")
-        r = len(next(iter(terms)))
+        device, r = validate.device(device), len(next(iter(_coefficients(terms))))
         if validate.integer(d, "d") < r:
             raise ValueError(f"d must be at least {r}, the number of hidden coordinates, got {d}")
+        validate.size(d * r, "d")
         U = np.linalg.qr(validate.generator(rng, "rng").standard_normal((d, r)))[0]
         return cls(torch.as_tensor(U, device=device), terms)
 
@@ -142,11 +157,13 @@ class LatentPolynomial:
 
     def part(self, degrees: Collection[int]) -> LatentPolynomial:
         """The terms of these degrees."""
-        return LatentPolynomial(
-            self.U, {alpha: c for alpha, c in self.terms.items() if sum(alpha) in degrees}
-        )
+        wanted = set(validate.integers(degrees, "degrees", at_least=0))
+        terms = {alpha: c for alpha, c in self.terms.items() if sum(alpha) in wanted}
+        if not terms:
+            raise ValueError(f"degrees must name degrees of some terms, got {sorted(wanted)}")
+        return LatentPolynomial(self.U, terms)
 
-    def latent(self, Z: Any) -> Tensor:
+    def latent(self, Z: Array) -> Tensor:
         r"""$g(z) = \sum_{\mathbf k}g_{\mathbf k}h_{\mathbf k}(z)$ for Z of shape (..., r)."""
         Z = validate.as_tensor(Z, "Z", like=(self.U,))
         if Z.ndim == 0 or Z.shape[-1] != self.r:
@@ -157,14 +174,14 @@ class LatentPolynomial:
             for alpha, c in self.terms.items()
         )
 
-    def __call__(self, X: Any) -> Tensor:
+    def __call__(self, X: Array) -> Tensor:
         r"""$f^*(x)$ for X of shape (..., d)."""
         X = validate.as_tensor(X, "X", like=(self.U,))
         if X.ndim == 0 or X.shape[-1] != self.d:
             raise ValueError(f"X must have {self.d} columns, got shape {tuple(X.shape)}")
         return self.latent(X @ self.U.to(X))
 
-    def smoothed(self, S: Any) -> tuple[Tensor, Tensor]:
+    def smoothed(self, S: Array) -> tuple[Tensor, Tensor]:
         r"""$G_k$ and $\nabla G_k$ at the points $s$ of S (..., r), for $k = 0, \dots, p$: shapes (p
         + 1, ...) and (p + 1, ..., r).
 
@@ -179,7 +196,7 @@ class LatentPolynomial:
         G = torch.zeros(self.degree + 1, *S.shape[:-1], dtype=S.dtype, device=S.device)
         slope = torch.zeros(self.degree + 1, *S.shape, dtype=S.dtype, device=S.device)
         for alpha, c in self.terms.items():
-            c = c / math.sqrt(math.prod(map(math.factorial, alpha)))
+            c = c * math.exp(-sum(math.lgamma(power + 1) for power in alpha) / 2)
             k, powers = sum(alpha), [S[..., i] ** alpha[i] for i in range(self.r)]
             G[k] += c * math.prod(powers)
             for i in range(self.r):
@@ -220,12 +237,17 @@ class LatentPolynomial:
         \pm\varsigma$ with equal probability.
         """
         noise_std = validate.real(noise_std, "noise_std", at_least=0)
-        X = validate.generator(rng, "rng").standard_normal((validate.integer(n, "n"), self.d))
-        X = torch.as_tensor(X).to(self.U)
+        n, rng = self._count(n), validate.generator(rng, "rng")
+        X = torch.as_tensor(rng.standard_normal((n, self.d))).to(self.U)
         y = self(X)
         if noise_std:
             y = y + torch.as_tensor(rng.choice([-noise_std, noise_std], n)).to(y)
         return _equal(X, y)
+
+    def _count(self, n: int) -> int:
+        """n, if so many points fit into memory."""
+        validate.size(validate.integer(n, "n") * self.d, "n")
+        return int(n)
 
     def stratified(self, n: int, rng: np.random.Generator) -> Sample:
         r"""n points to test on, without noise: hidden coordinates spread evenly over a wider
@@ -235,10 +257,9 @@ class LatentPolynomial:
         and the mean of $(f^*)^2$ over 2000 of them is off by tens of per cent; here it is off by
         less than one.
         """
-        ranks = np.tile(np.arange(validate.integer(n, "n"))[:, None], (1, self.r))
-        cube = (
-            validate.generator(rng, "rng").permuted(ranks, axis=0) + rng.random((n, self.r))
-        ) / n
+        n, rng = self._count(n), validate.generator(rng, "rng")
+        ranks = np.tile(np.arange(n)[:, None], (1, self.r))
+        cube = (rng.permuted(ranks, axis=0) + rng.random((n, self.r))) / n
         Z = torch.as_tensor(SPREAD * ndtri(np.clip(cube, 1e-12, 1 - 1e-12))).to(self.U)
         weights = torch.exp(-Z.square().sum(dim=1) * (1 - SPREAD**-2) / 2)
         X = torch.as_tensor(rng.standard_normal((n, self.d))).to(self.U)

@@ -6,7 +6,6 @@ Its population gradient, by quadrature and as a Hermite series, and its alignmen
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from featlearn import hermite, validate
 from featlearn.damian.target import LatentPolynomial
+from featlearn.validate import Array
 
 
 def relu_coefficients(degree: int, bias: float = 0.0) -> Tensor:
@@ -24,28 +24,34 @@ def relu_coefficients(degree: int, bias: float = 0.0) -> Tensor:
     with the density $\varphi$ and the distribution function $\Phi$ of $z$. For $b = 0$ all odd
     $c_k$ from $c_3$ on are zero.
     """
-    degree, bias = validate.integer(degree, "degree", at_least=0), validate.real(bias, "bias")
+    degree = validate.integer(degree, "degree", at_least=0)
+    return _relu_coefficients(degree, validate.real(bias, "bias"), "degree")
+
+
+def _relu_coefficients(degree: int, bias: float, name: str) -> Tensor:
     density = math.exp(-bias * bias / 2) / math.sqrt(2 * math.pi)
     mass = math.erfc(-bias / math.sqrt(2)) / 2
     he = [1.0, -bias]
-    for k in range(1, degree):
+    for k in range(1, degree - 2):
         he.append(-bias * he[k] - k * he[k - 1])
+        if not math.isfinite(he[-1]):
+            raise ValueError(f"{name} must be at most {k + 2}, got {degree}: c_k leaves float64")
     c = [density + bias * mass, mass, *(density * value for value in he)]
     return torch.tensor(c[: degree + 1], dtype=torch.float64)
 
 
-def _directions(target: LatentPolynomial, W: Any) -> tuple[Tensor, Tensor]:
+def _directions(target: LatentPolynomial, W: Array) -> tuple[Tensor, Tensor]:
     r"""The unit vectors $\bar w = w/\|w\|$ and their hidden coordinates $s = U^\top\bar w$."""
+    validate.instance(target, "target", LatentPolynomial)
     W = validate.as_tensor(W, "W", 2).to(target.U)
-    if W.shape[1] != target.d:
-        raise ValueError(f"W must have {target.d} columns, got {W.shape[1]}")
+    validate.columns(W, "W", target.d)
     length = W.norm(dim=1, keepdim=True)
-    if (length == 0).any():
-        raise ValueError("W must not have a row of zeros: it has no direction")
+    if not (length.isfinite() & (length > 0)).all():
+        raise ValueError("W must not have a row of zeros, nor one whose length overflows")
     return W / length, W / length @ target.U
 
 
-def population_gradient(target: LatentPolynomial, W: Any, bias: float = 0.0) -> Tensor:
+def population_gradient(target: LatentPolynomial, W: Array, bias: float = 0.0) -> Tensor:
     r"""$\mathbb{E}_x[f^*(x)\,x\,\mathbf 1\{\bar w\cdot x+b \ge 0\}]$ for each row $w$ of W, shape
     (m, d), by quadrature in the r hidden coordinates.
 
@@ -72,6 +78,8 @@ def population_gradient(target: LatentPolynomial, W: Any, bias: float = 0.0) -> 
     backwards = (frame[:, :, 0] * S).sum(dim=1, keepdim=True) < 0
     along = torch.where(backwards, -frame[:, :, 0], frame[:, :, 0])
     t, omega_t = (part.to(S) for part in hermite.rule())
+    per_axis = (target.degree + 1) // 2 + 1
+    validate.size(m * len(t) * float(per_axis) ** (r - 1) * r, "W and target")
     across, omega_across = (part.to(S) for part in hermite.grid(r - 1, target.degree + 1))
     Z = (
         t[None, :, None, None] * along[:, None, None, :]
@@ -85,7 +93,7 @@ def population_gradient(target: LatentPolynomial, W: Any, bias: float = 0.0) -> 
     return inside @ target.U.T + (outside[:, None] / tau) * (unit - S @ target.U.T)
 
 
-def gradient_terms(target: LatentPolynomial, W: Any, bias: float = 0.0) -> Tensor:
+def gradient_terms(target: LatentPolynomial, W: Array, bias: float = 0.0) -> Tensor:
     r"""The terms of the Hermite series of `population_gradient`, shape (p + 1, m, d); their sum
     over $k = 0, \dots, p$ is exact.
 
@@ -97,7 +105,7 @@ def gradient_terms(target: LatentPolynomial, W: Any, bias: float = 0.0) -> Tenso
     unit, S = _directions(target, W)
     p = target.degree
     G, slope = target.smoothed(S)
-    c = relu_coefficients(p + 2, bias)
+    c = _relu_coefficients(p + 2, validate.real(bias, "bias"), "target's degree + 2")
     terms = [c[k + 2] * unit * G[k][:, None] for k in range(p + 1)]
     for k in range(p):
         terms[k] = terms[k] + c[k + 1] * slope[k + 1] @ target.U.T
@@ -105,7 +113,7 @@ def gradient_terms(target: LatentPolynomial, W: Any, bias: float = 0.0) -> Tenso
 
 
 def expected_alignment(
-    target: LatentPolynomial, n: Any, W: Any, noise_std: float = 0.0
+    target: LatentPolynomial, n: Array, W: Array, noise_std: float = 0.0
 ) -> np.ndarray:
     r"""What `alignment` should be after `first_step` on n preprocessed samples, from the weights W;
     n is a number or several.
@@ -125,10 +133,9 @@ def expected_alignment(
     samples a few large labels decide. Without low degrees and for large d this is
     $1/(1+\frac\pi2\,\mathbb{E}[y^2]\,d^2/(n\|H\|_F^2))$.
     """
-    n, noise_std = (
-        validate.as_tensor(n, "n", (0, 1)),
-        validate.real(noise_std, "noise_std", at_least=0),
-    )
+    validate.instance(target, "target", LatentPolynomial)
+    n = validate.as_tensor(n, "n", (0, 1))
+    noise_std = validate.real(noise_std, "noise_std", at_least=0)
     if (n < 1).any():
         raise ValueError(f"n must be at least 1, got {n.min().item():g}")
     if target.degree < 2:

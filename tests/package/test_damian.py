@@ -13,7 +13,7 @@ from scipy.integrate import quad
 
 from experiments import full_damian
 from featlearn import damian, data, linalg, stream
-from featlearn.damian import LatentPolynomial, Sample, TwoLayer, mixture
+from featlearn.damian import LatentPolynomial, Sample, TwoLayer, algorithm, experiments, mixture
 
 TARGETS = {
     **{f"rank {r}": terms for r, terms in damian.EXAMPLES.items()},
@@ -41,7 +41,7 @@ def target(request):
     return LatentPolynomial.draw(7, TARGETS[request.param], rng(request.param))
 
 
-# --- the target -------------------------------------------------------------------------------------------------
+# --- the target ----------------------------------------------------------------------------------
 
 
 def test_a_polynomial_by_hand():
@@ -148,7 +148,7 @@ def test_sample_risk_mean_and_split():
     torch.testing.assert_close(torch.cat([first.y, rest.y]), s.y)
 
 
-# --- the population gradient ------------------------------------------------------------------------------------
+# --- the population gradient ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bias", [0.0, -0.8, 1.3])
@@ -219,7 +219,7 @@ def test_the_first_term_is_the_hessian():
     )
 
 
-# --- Algorithm 1 ------------------------------------------------------------------------------------------------
+# --- Algorithm 1 ---------------------------------------------------------------------------------
 
 
 def test_start_is_paired_and_zero():
@@ -242,7 +242,7 @@ def test_preprocessing():
 @pytest.mark.parametrize("decay", [None, 0.0, 0.7])
 @pytest.mark.parametrize("biased", [False, True])
 def test_first_step_is_a_gradient_step_on_the_loss(decay, biased, monkeypatch):
-    monkeypatch.setattr(damian, "BLOCK", 7)
+    monkeypatch.setattr(algorithm, "BLOCK", 7)
     a, W = damian.initialise(10, 4, rng())
     X, y = draw(23, 4), draw(23, name="y")
     b = draw(5, name="b").repeat(2) if biased else torch.zeros(10).double()
@@ -342,7 +342,7 @@ def test_algorithm1_learns_what_fixed_features_do_not():
     assert risks[0] < 0.2 < 0.4 < risks[1]
 
 
-# --- ridge regression on features -------------------------------------------------------------------------------
+# --- ridge regression on features ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n, m", [(30, 8), (8, 30), (10, 10)])
@@ -381,7 +381,7 @@ def test_feature_ridge_checks_its_input():
         linalg.feature_ridge(draw(4, 2), draw(5), [1.0])
 
 
-# --- alignment --------------------------------------------------------------------------------------------------
+# --- alignment -----------------------------------------------------------------------------------
 
 
 def test_alignment():
@@ -427,16 +427,16 @@ def test_expected_alignment_of_pure_noise(low, inside, outside):
 
 def test_expected_alignment_tends_to_the_formula():
     d = 2000
-    f, W = LatentPolynomial.draw(d, mixture(3), rng()), damian.initialise(20_000, d, rng())[1]
+    f, W = LatentPolynomial.draw(d, mixture(3), rng()), damian.initialise(1000, d, rng())[1]
     n = 3 * d * d
     expected = 1 / (1 + math.pi / 2 * d * d / n)
     assert damian.expected_alignment(f, n, W) == pytest.approx(expected, abs=0.01)
 
 
-# --- experiments ------------------------------------------------------------------------------------------------
+# --- experiments ---------------------------------------------------------------------------------
 
 
-def test_capped_labels_and_learned_shares():
+def test_clipped_labels_and_learned_fractions():
     y = torch.tensor([0.0, 1.0, -2.0]).double()
     torch.testing.assert_close(
         damian.clipped_square(y), torch.tensor([0.0, 1.0, 3.0]).double() - 4 / 3
@@ -464,7 +464,7 @@ def test_kernel_predictions_choose_the_best_ridge_or_zero():
     assert not damian.kernel_predictions(linear, X, -X.sum(dim=1), test).any()
 
 
-def test_trial_and_transfer():
+def test_compare_methods_and_transfer():
     def linear(X, Y=None):
         return X @ (X if Y is None else Y).T + 1
 
@@ -475,7 +475,7 @@ def test_trial_and_transfer():
     assert pretrained.shape == (2,) and pretrained[1] < 0.3 < random[1]
 
 
-def test_trial_gives_each_method_its_samples(monkeypatch):
+def test_compare_methods_gives_each_method_its_samples(monkeypatch):
     target, seen = LatentPolynomial.draw(5, mixture(4), rng("trial")), {}
 
     def method(name):
@@ -486,7 +486,7 @@ def test_trial_gives_each_method_its_samples(monkeypatch):
         return fit
 
     for name in ("algorithm1", "fixed_features"):
-        monkeypatch.setattr(damian, name, method(name))
+        monkeypatch.setattr(experiments, name, method(name))
     found = damian.compare_methods(5, 60, rng("trial"))
     assert seen == {"algorithm1": (48, 12), "fixed_features": (60, 2048)}
     np.testing.assert_allclose(found, [[0.5, 1, 0]] * 2, atol=0.02)
@@ -500,7 +500,7 @@ def test_transfer_hands_on_the_layer_and_the_samples(n, monkeypatch):
         seen.append((network.W, len(y)))
         return lambda X: torch.zeros(len(X)).double()
 
-    monkeypatch.setattr(damian, "fit_head", head)
+    monkeypatch.setattr(experiments, "fit_head", head)
     risks = damian.transfer(6, n, [4, 9], rng("handed"), width=4000)
     assert [size for _, size in seen] == [4, 9] and risks == pytest.approx([1, 1], abs=0.02)
     if n == 0:
@@ -533,7 +533,7 @@ def test_one_sample_makes_a_layer_of_rank_one():
 
 
 def test_a_transformed_label_aligns():
-    plain, capped = (
+    plain, clipped = (
         np.median(
             [
                 damian.step_alignment(20, 6400, {(3,): 1.0}, rng(f"label/{k}"), label=label)
@@ -542,7 +542,7 @@ def test_a_transformed_label_aligns():
         )
         for label in (None, damian.clipped_square)
     )
-    assert capped > 0.8 > 0.4 > plain
+    assert clipped > 0.8 > 0.4 > plain
 
 
 def test_the_full_run_at_a_small_size(monkeypatch):
@@ -569,7 +569,7 @@ def test_stored_results():
     assert np.all(np.diff(aligned) > 0) and aligned[-1] > 0.85
 
 
-# --- errors name the argument -----------------------------------------------------------------------------------
+# --- errors name the argument --------------------------------------------------------------------
 
 EYE = torch.eye(4, dtype=torch.float64)
 
@@ -578,41 +578,187 @@ EYE = torch.eye(4, dtype=torch.float64)
     "call, message",
     [
         (lambda: LatentPolynomial(2 * EYE[:, :1], {(2,): 1.0}), "U must have orthonormal columns"),
-        (lambda: LatentPolynomial(1.001 * EYE[:, :1], {(2,): 1.0}), "U must have orthonormal columns"),
+        (
+            lambda: LatentPolynomial(1.001 * EYE[:, :1], {(2,): 1.0}),
+            "U must have orthonormal columns",
+        ),
         (lambda: LatentPolynomial(EYE[:, :1], {}), "terms must not be empty"),
         (lambda: LatentPolynomial.draw(4, {}, rng()), "terms must not be empty"),
         (lambda: LatentPolynomial(EYE[:, :2], {(2,): 1.0}), "terms must be indexed by 2 degrees"),
         (lambda: LatentPolynomial(EYE[:, :1], {(-1,): 1.0}), "terms must be indexed by 1 degrees"),
         (lambda: LatentPolynomial(EYE[:, :1], {(1.5,): 1.0}), "terms must be indexed by 1 degrees"),
         (lambda: LatentPolynomial.draw(1, {(1, 1): 1.0}, rng()), "d must be at least 2"),
-        (lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0})(torch.zeros(3, 5)), "X must have 4 columns"),
-        (lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0}).latent(torch.zeros(3, 2)), "Z must have 1 columns"),
-        (lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0}).smoothed(torch.zeros(3, 2)), "S must have 1 columns"),
-        (lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0}).sample(3, rng(), noise_std=-1.0), "noise must be at least 0"),
+        (
+            lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0})(torch.zeros(3, 5)),
+            "X must have 4 columns",
+        ),
+        (
+            lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0}).latent(torch.zeros(3, 2)),
+            "Z must have 1 columns",
+        ),
+        (
+            lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0}).smoothed(torch.zeros(3, 2)),
+            "S must have 1 columns",
+        ),
+        (
+            lambda: LatentPolynomial(EYE[:, :1], {(2,): 1.0}).sample(3, rng(), noise_std=-1.0),
+            "noise_std must be at least 0",
+        ),
         (lambda: damian.mixture(2), "p must be at least 3"),
-        (lambda: damian.initialise(7, 3, rng()), "m must be even"),
-        (lambda: damian.preprocess(EYE, torch.zeros(3)), "X and y must have the same number of rows"),
-        (lambda: damian.first_step(torch.ones(2), EYE, EYE, torch.ones(4), 1.0), "a and W must have the same"),
-        (lambda: damian.first_step(torch.ones(4), EYE, EYE, torch.ones(4), 0.0), "step must be greater than 0"),
-        (lambda: damian.first_step(torch.ones(4), EYE, EYE, torch.ones(4), 1.0, b=torch.ones(3)), "W and b must go"),
-        (lambda: damian.first_step(torch.ones(4), EYE, EYE, torch.ones(4), 1.0, weight_decay=-1.0), "decay must be at least 0"),
+        (lambda: damian.initialise(7, 3, rng()), "width must be even"),
+        (
+            lambda: damian.preprocess(EYE, torch.zeros(3)),
+            "X and y must have the same number of rows",
+        ),
+        (
+            lambda: damian.first_step(torch.ones(2), EYE, EYE, torch.ones(4), 1.0),
+            "a and W must have the same",
+        ),
+        (
+            lambda: damian.first_step(torch.ones(4), EYE, EYE, torch.ones(4), 0.0),
+            "learning_rate must be greater than 0",
+        ),
+        (
+            lambda: damian.first_step(torch.ones(4), EYE, EYE, torch.ones(4), 1.0, b=torch.ones(3)),
+            "b must be a number or have shape",
+        ),
+        (
+            lambda: damian.first_step(
+                torch.ones(4), EYE, EYE, torch.ones(4), 1.0, weight_decay=-1.0
+            ),
+            "weight_decay must be at least 0",
+        ),
         (lambda: damian.alignment(EYE, torch.eye(3)), "W must have as many columns"),
         (lambda: damian.alignment(0 * EYE, EYE), "W must not be zero"),
-        (lambda: damian.population_gradient(LatentPolynomial(EYE[:, :1], {(2,): 1.0}), torch.ones(2, 3)), "W must have 4"),
-        (lambda: damian.expected_alignment(LatentPolynomial(EYE[:, :1], {(1,): 1.0}), 9, EYE), "target must have degree"),
-        (lambda: damian.expected_alignment(LatentPolynomial(EYE[:, :1], {(2,): 1.0}), 0, EYE), "n must be at least 1"),
-        (lambda: Sample(EYE, torch.ones(4), torch.ones(4)), "weights must not be negative and must sum to one"),
-        (lambda: Sample(EYE, torch.ones(4), torch.tensor([2.0, -1, 0, 0])), "weights must not be negative"),
+        (
+            lambda: damian.population_gradient(
+                LatentPolynomial(EYE[:, :1], {(2,): 1.0}), torch.ones(2, 3)
+            ),
+            "W must have 4",
+        ),
+        (
+            lambda: damian.expected_alignment(LatentPolynomial(EYE[:, :1], {(1,): 1.0}), 9, EYE),
+            "target must have degree",
+        ),
+        (
+            lambda: damian.expected_alignment(LatentPolynomial(EYE[:, :1], {(2,): 1.0}), 0, EYE),
+            "n must be at least 1",
+        ),
+        (
+            lambda: Sample(EYE, torch.ones(4), torch.ones(4)),
+            "weights must not be negative and must sum to one",
+        ),
+        (
+            lambda: Sample(EYE, torch.ones(4), torch.tensor([2.0, -1, 0, 0])),
+            "weights must not be negative",
+        ),
         (lambda: Sample(EYE, torch.ones(4), torch.ones(2) / 2), "y and weights must have the same"),
-        (lambda: Sample(EYE, torch.ones(4), torch.ones(4) / 4).risk(torch.ones(1)), "predictions and y must have"),
-        (lambda: Sample(EYE, torch.ones(4), torch.ones(4) / 4).mean(torch.ones(3)), "values and y must have"),
+        (
+            lambda: Sample(EYE, torch.ones(4), torch.ones(4) / 4).risk(torch.ones(1)),
+            "predictions and y must have",
+        ),
+        (
+            lambda: Sample(EYE, torch.ones(4), torch.ones(4) / 4).mean(torch.ones(3)),
+            "values and y must have",
+        ),
         (lambda: Sample(EYE, torch.ones(3), torch.ones(4) / 4), "X and y must have the same"),
-        (lambda: Sample(EYE, torch.ones(4), torch.ones(4) / 4).split(4), "first must lie between 1 and 3"),
+        (
+            lambda: Sample(EYE, torch.ones(4), torch.ones(4) / 4).split(4),
+            "first must lie between 1 and 3",
+        ),
         (lambda: damian.transfer(5, 10, [-1], rng()), "sizes must be at least 1"),
-        (lambda: TwoLayer(EYE, EYE[0], EYE[0], EYE[0, 0], EYE[0], 0.0)(torch.ones(2, 3)), "X must have 4 columns"),
+        (
+            lambda: TwoLayer(EYE, EYE[0], EYE[0], EYE[0, 0], EYE[0], 0.0)(torch.ones(2, 3)),
+            "X must have 4 columns",
+        ),
         (lambda: damian.clipped_square(EYE[0], cap=0.0), "cap must be greater than 0"),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_argument(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+F = LatentPolynomial(EYE[:, :1], {(2,): 1.0})
+EVEN = Sample(EYE, torch.ones(4), torch.ones(4) / 4)
+LAYERS = TwoLayer(EYE, EYE[0], EYE[0], EYE[0, 0], EYE[0], 0.0)
+HUGE = 10**13
+
+
+def linear_kernel(X, Y=None):
+    return X @ (X if Y is None else Y).T
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: damian.alignment(EYE, 2 * EYE), "U must have orthonormal columns"),
+        (lambda: damian.alignment(1e200 * EYE, EYE), "W must not be zero, nor so large"),
+        (lambda: damian.fraction_learned(EYE[0], EVEN, 0 * EYE[0]), "component must not be zero"),
+        (lambda: damian.fraction_learned([1.0], EVEN, EYE[0]), "predictions and test.y must have"),
+        (lambda: damian.fraction_learned(EYE[0], EVEN, [1.0]), "component and test.y must have"),
+        (lambda: damian.fraction_learned(EYE[0], None, EYE[0]), "test must be a Sample"),
+        (lambda: damian.relu_coefficients(400, 1.0), "degree must be at most 304"),
+        (lambda: damian.relu_coefficients(10**10), "degree must be at most 303"),
+        (lambda: damian.gradient_terms(LatentPolynomial(EYE[:, :1], {(900,): 1.0}), EYE), "degree"),
+        (lambda: damian.gradient_terms(F, 1e200 * EYE), "W must not have a row of zeros, nor"),
+        (lambda: damian.gradient_terms(None, EYE), "target must be a LatentPolynomial"),
+        (lambda: damian.expected_alignment(3, 9, EYE), "target must be a LatentPolynomial"),
+        (lambda: LatentPolynomial(EYE[:, :1], None), "terms must be a Mapping"),
+        (lambda: LatentPolynomial.draw(4, [2], rng()), "terms must be a Mapping"),
+        (lambda: LatentPolynomial(EYE[:, :1], {2: 1.0}), "terms must be indexed by 1 degrees"),
+        (lambda: LatentPolynomial.draw(4, {2: 1.0}, rng()), "terms must be indexed"),
+        (lambda: LatentPolynomial(EYE[:, :1], {(HUGE,): 1.0}), "terms must have degrees up to"),
+        (lambda: F.part([3]), "degrees must name degrees of some terms"),
+        (lambda: F.part(2), "degrees must be a sequence"),
+        (lambda: F.sample(HUGE, rng()), "n must be smaller"),
+        (lambda: F.stratified(HUGE, rng()), "n must be smaller"),
+        (lambda: LatentPolynomial.draw(HUGE, mixture(3), rng()), "d must be smaller"),
+        (lambda: LatentPolynomial.draw(4, mixture(3), None), "rng must be a numpy Generator"),
+        (lambda: LatentPolynomial.draw(4, mixture(3), rng(), "abacus"), "device must name"),
+        (lambda: damian.initialise(HUGE + HUGE % 2, 3, rng()), "width and d must be smaller"),
+        (lambda: damian.fixed_features(EYE, EYE[0], EVEN, rng(), width=HUGE), "width must be sma"),
+        (lambda: damian.algorithm1(EYE, EYE[0], None, rng(), width=4), "validation must be a"),
+        (lambda: damian.fit_head(None, EYE, EYE[0], EVEN), "network must be a TwoLayer"),
+        (lambda: TwoLayer(EYE, EYE[0], EYE[0], EYE[0, 0], EYE[0, :3], 0.0), "beta must have 4"),
+        (lambda: TwoLayer(EYE, EYE[0, :1], EYE[0], EYE[0, 0], EYE[0], 0.0), "W and b must have"),
+        (lambda: LAYERS(torch.eye(4, device="meta")), "X must be a dense tensor"),
+        (lambda: LAYERS(torch.eye(4).to_sparse()), "X must be a dense tensor"),
+        (lambda: damian.clipped_square(np.ma.masked_equal([1.0, 2.0], 2.0)), "y must not be a mas"),
+        (lambda: damian.compare_methods(5, 1, rng()), "n must be at least 2"),
+        (lambda: damian.compare_methods(5, 9, rng(), kernel=3), "kernel must be callable"),
+        (lambda: damian.compare_methods(5, 9, rng(), points=0), "points must be at least 1"),
+        (lambda: damian.kernel_predictions(None, EYE, EYE[0], EVEN), "kernel must be callable"),
+        (
+            lambda: damian.kernel_predictions(lambda X, Y=None: X[:1], EYE, EYE[0], EVEN),
+            "kernel must return matrices of shape",
+        ),
+        (lambda: damian.step_alignment(5, 9, mixture(3), rng(), label=3), "label must be callable"),
+        (lambda: damian.transfer(5, 0, [4], rng(), width=HUGE), "width and d must be smaller"),
+    ],
+)
+def test_bad_calls_are_refused_at_the_door(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_the_last_coefficients_that_float64_holds():
+    """For b = 0, c_k = ±(k - 3)!!/√(2π) for even k; the limit lies where that overflows."""
+    c = damian.relu_coefficients(302)
+    assert torch.isfinite(c).all()
+    odd_numbers = range(299, 0, -2)
+    assert abs(c[302].item()) == pytest.approx(math.prod(map(float, odd_numbers)) / 6.2831853**0.5)
+    with pytest.raises(ValueError, match="degree must be at most 303, got 304"):
+        damian.relu_coefficients(304)
+
+
+def test_smoothing_a_power_whose_factorial_leaves_float64():
+    G, slope = LatentPolynomial(EYE[:, :1], {(180,): 1.0}).smoothed([[0.9]])
+    log = 180 * math.log(0.9) - math.lgamma(181) / 2
+    assert math.log(G[180].item()) == pytest.approx(log)
+    assert (slope[180] / G[180]).item() == pytest.approx(180 / 0.9)
+
+
+def test_an_orthonormal_basis_in_single_precision_is_accepted():
+    U = torch.linalg.qr(draw(400, 3, name="U").float())[0]
+    assert damian.alignment(U.T.double(), U) == pytest.approx(1, abs=1e-5)
