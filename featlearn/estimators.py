@@ -56,7 +56,7 @@ class TensorEstimator(BaseEstimator):
         else:
             if y is None:
                 raise ValueError(
-                    "y must be given: this estimator requires y to be passed, but the target y is None"
+                    "y must be given: it requires y to be passed, but the target y is None"
                 )
             X, y = self._by_sklearn(X, y)
             X, y = torch.as_tensor(np.array(X)), validate.as_tensor(y, "y", (1, 2))

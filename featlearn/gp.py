@@ -83,7 +83,8 @@ class GaussianProcess(TensorEstimator):
         lost = L.diagonal() ** 2 <= len(A) * torch.finfo(A.dtype).eps * A.diagonal()
         if failed or lost.any():
             raise ValueError(
-                f"kernel(X) + noise_std² I is singular to working precision (noise_std={noise_std:g}): "
+                "kernel(X) + noise_std² I is singular to working precision "
+                f"(noise_std={noise_std:g}): "
                 "use a larger noise_std, or after_training, which needs no inverse"
             )
         self.X_fit_, self.L_ = X, L

@@ -31,7 +31,7 @@ BLOCK = {"cpu": 2048, "cuda": 16384}
 
 
 def differentiated(*values: Any) -> bool:
-    """Whether a derivative may be taken through one of these, so that nothing may be overwritten."""
+    """Whether a derivative may be taken through one of these; then nothing is overwritten."""
     tensors = [value for value in values if isinstance(value, Tensor)]
     asked = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     return asked or validate.is_transformed(*tensors)
@@ -46,7 +46,8 @@ def no_overflow(*sizes: Tensor) -> None:
         looked_at = size.device.type == "cpu" and not validate.is_transformed(size)
         if looked_at and not torch.isfinite(size.detach()).all():
             raise ValueError(
-                f"X and Y must have smaller entries, or the bandwidth be larger: the kernel overflows {size.dtype}"
+                "X and Y must have smaller entries, or the bandwidth be larger: "
+                f"the kernel overflows {size.dtype}"
             )
 
 
@@ -59,7 +60,7 @@ class KernelFunction(ABC):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Tensor:
         same = Y is None or Y is X
-        if same:
+        if Y is None or same:
             X = Y = validate.as_tensor(X, "X", (1, 2))
         else:
             X, Y = validate.pair(X, Y, (1, 2))
@@ -98,7 +99,7 @@ def squared_distances(X: Array, Y: Array | None = None) -> Tensor:
     which loses fewest digits to cancellation; for one set of points the diagonal is exactly zero.
     """
     same = Y is None or Y is X
-    if same:
+    if Y is None or same:
         X = Y = validate.as_tensor(X, "X", 2)
     else:
         X, Y = validate.pair(X, Y, 2)
@@ -305,7 +306,8 @@ def _advice(X: Tensor, block: int) -> str:
     """What to do where memory ran out."""
     side = min(block, len(X))
     return (
-        f"out of memory on {X.device} with block={block}: a block of K takes {side**2 * X.element_size() / 1e9:.3g} GB, "
+        f"out of memory on {X.device} with block={block}: "
+        f"a block of K takes {side**2 * X.element_size() / 1e9:.3g} GB, "
         "and a kernel needs a few more of its size; lower block (and cache, if blocks are kept)"
     )
 
@@ -326,7 +328,8 @@ def nystrom_preconditioner(
     rank, block = min(validate.integer(rank, "rank"), len(X)), _block(block, X)
     pivots = torch.as_tensor(rng.choice(len(X), rank, replace=False), device=X.device)
     advice = (
-        f"out of memory on {X.device}: the preconditioner keeps {len(X)} × {rank} numbers several times, in float64; "
+        f"out of memory on {X.device}: the preconditioner keeps {len(X)} × {rank} numbers "
+        f"several times, in float64; "
         f"lower rank={rank}, or lower block={block}"
     )
     with validate.memory(advice):
@@ -379,7 +382,8 @@ class KernelRegression(TensorRegressor):
 
     Examples
     --------
-    >>> model = KernelRegression(Gaussian(0.5), ridge=1e-3).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+    >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]
+    >>> model = KernelRegression(Gaussian(0.5), ridge=1e-3).fit(X, y)
     >>> model.predict([[1.0]]).round(2)
     array([1.])
     """
@@ -482,7 +486,10 @@ class KernelRegression(TensorRegressor):
 
     def _solver(self, A: KernelOperator, labels: Tensor) -> Callable[[Tensor], linalg.Solution]:
         """The iterative solver as a function of one column of labels."""
-        stop = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
+        stop: dict[str, Any] = {
+            "tolerance": self.tolerance,
+            "max_iterations": self.max_iterations,
+        }
         if self.solver == "richardson":
             largest = A.largest_eigenvalue()
             if largest == 0 and labels.any():
@@ -506,8 +513,8 @@ class KernelRegression(TensorRegressor):
         )
         if self.ridge == 0:
             raise ValueError(
-                f"{reached}: without a ridge K may be singular; give a ridge, allow more iterations, "
-                'or take solver="spectral"'
+                f"{reached}: without a ridge K may be singular; give a ridge, "
+                'allow more iterations, or take solver="spectral"'
             )
         warnings.warn(reached, ConvergenceWarning, stacklevel=4)
 

@@ -173,7 +173,8 @@ class SpectralPath:
         psi = torch.where(s > 0, learned / safe, eta * grid + torch.zeros_like(s))
         if not torch.isfinite(psi).all():
             raise ValueError(
-                f"gradient descent diverges with learning_rate={eta:g}: it must be below 2 / lambda_max"
+                "learning_rate must be below 2 / lambda_max: "
+                f"gradient descent diverges with learning_rate={eta:g}"
             )
         return self._apply(psi)
 
@@ -277,7 +278,8 @@ def richardson(
         solution.residuals.append(torch.linalg.vector_norm(residual).item() / size)
         if not math.isfinite(solution.residuals[-1]) or solution.residuals[-1] > 1e8:
             raise ValueError(
-                f"Richardson diverges with learning_rate={eta:g}: it must be below 2 / lambda_max(A)"
+                "learning_rate must be below 2 / lambda_max(A): "
+                f"Richardson diverges with learning_rate={eta:g}"
             )
         solution.converged = solution.residuals[-1] <= tolerance or _asked(callback, alpha)
         if solution.converged:

@@ -67,7 +67,7 @@ class FeatureMap:
         return self._features(X, "X")
 
     def kernel(self, X: Array, Y: Array | None = None) -> Tensor:
-        r"""$\hat K_p(x, x') = \frac1p\phi(x)^\top\phi(x')$ as an (n, m) matrix: a kernel callable."""
+        r"""$\hat K_p(x, x') = \frac1p\phi(x)^\top\phi(x')$ as an (n, m) matrix, a kernel."""
         if Y is None or Y is X:
             left = right = self(X)
         else:

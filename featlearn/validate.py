@@ -103,7 +103,8 @@ def pair(
     first, second = as_tensor(X, names[0], ndim, like=(Y,)), as_tensor(Y, names[1], ndim, like=(X,))
     if first.device != second.device:
         raise ValueError(
-            f"{names[0]} and {names[1]} must be on one device, got {first.device} and {second.device}"
+            f"{names[0]} and {names[1]} must be on one device, "
+            f"got {first.device} and {second.device}"
         )
     if first.ndim != second.ndim:
         raise ValueError(
@@ -166,7 +167,7 @@ def real(
 def parameter(
     value: Any, name: str, *, above: float | None = None, at_least: float | None = None
 ) -> float | Tensor:
-    """A parameter of a kernel: a tensor without axes stays one, so that it can be differentiated."""
+    """A parameter of a kernel; a tensor without axes stays one, to be differentiated."""
     if not isinstance(value, Tensor):
         return real(value, name, above=above, at_least=at_least)
     tensor = as_tensor(value, name, 0)
@@ -179,11 +180,12 @@ def integer(value: Any, name: str, *, at_least: int = 1, at_most: int | None = N
     """`value` as an int of at least `at_least` and at most `at_most`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, got {_brief(value)}")
-    if value < at_least:
+    number = int(value)
+    if number < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
-    if at_most is not None and value > at_most:
+    if at_most is not None and number > at_most:
         raise ValueError(f"{name} must be at most {at_most}, got {value!r}")
-    return int(value)
+    return number
 
 
 def size(count: float, names: str) -> None:

@@ -1,4 +1,4 @@
-"""The estimators are scikit-learn's: its own checks, pipelines, grids, clones and pickles; and edge cases."""
+"""Estimators: scikit-learn's own checks, pipelines, grids, clones, pickles; and edge cases."""
 
 import pickle
 
@@ -124,7 +124,9 @@ def test_random_state_is_an_integer_or_a_generator():
         fl.RandomFeatures(5, random_state="luck").fit(X)
 
 
-@pytest.mark.parametrize(("kind", "kernel"), [("fourier", fl.Gaussian(2.0)), ("relu", fl.ArcCosine())])
+@pytest.mark.parametrize(
+    ("kind", "kernel"), [("fourier", fl.Gaussian(2.0)), ("relu", fl.ArcCosine())]
+)
 def test_inner_products_of_random_features_converge_to_the_kernel(kind, kernel):
     X, _ = problem(n=10)
     errors = []
@@ -176,7 +178,7 @@ def test_singular_kernel_without_a_ridge(solver, y, solvable):
         least = fl.KernelRegression(fl.Gaussian(), 0.0, "spectral").fit(X, y)
         torch.testing.assert_close(model.alpha_, least.alpha_, atol=1e-6, rtol=0)
     else:
-        with pytest.raises(ValueError, match="singular|positive definite|ridge must be greater"):
+        with pytest.raises(ValueError, match=r"singular|positive definite|ridge must be greater"):
             model.fit(X, y)
 
 
@@ -189,5 +191,7 @@ def test_kernel_that_is_zero(solver):
     if solver == "spectral":
         assert not model.fit(X, y).alpha_.any(), "least squares of least norm"
         return
-    with pytest.raises(ValueError, match="singular|must not be zero|positive definite|ridge must be"):
+    with pytest.raises(
+        ValueError, match=r"singular|must not be zero|positive definite|ridge must be"
+    ):
         model.fit(X, y)

@@ -1,4 +1,4 @@
-"""Gaussian processes against scikit-learn, against conditioning by hand, and against an ODE solver."""
+"""Gaussian processes against scikit-learn, conditioning by hand and an ODE solver."""
 
 import numpy as np
 import pytest
@@ -185,18 +185,64 @@ def test_precision_follows_the_training_points():
     ("call", "error", "message"),
     [
         (lambda: gp.GaussianProcess("rbf").variance([[1.0]]), TypeError, "kernel must be callable"),
-        (lambda: gp.GaussianProcess(kernels.Gaussian(), -1).fit([[1.0]], [1.0]), ValueError, "noise_std must be at least 0"),
-        (lambda: gp.GaussianProcess(kernels.Gaussian()).fit(np.zeros((2, 1)), np.zeros(2)), ValueError, "noise_std=0"),
-        (lambda: gp.GaussianProcess(kernels.Gaussian()).fit(np.zeros((2, 1)), np.zeros(3)), ValueError, "X and y must be valid: .*inconsistent"),
-        (lambda: gp.GaussianProcess(kernels.Gaussian()).sample(np.zeros((2, 1)), 0, np.random.default_rng()), ValueError, "size must be"),
-        (lambda: gp.GaussianProcess(kernels.Gaussian()).sample(np.zeros((2, 1)), 1, 0), TypeError, "rng must be"),
-        (lambda: gp.after_training(kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 1)), t=-1), ValueError, "t must be"),
-        (lambda: gp.after_training(kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 2))), ValueError, "X_new must have 1 columns"),
-        (lambda: gp.after_training(kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 1)), t=[1.0]), TypeError, "t must be"),
-        (lambda: gp.after_training(kernels.Gaussian(), np.zeros((2, 1)), np.zeros(3), np.zeros((1, 1))), ValueError, "X and y"),
+        (
+            lambda: gp.GaussianProcess(kernels.Gaussian(), -1).fit([[1.0]], [1.0]),
+            ValueError,
+            "noise_std must be at least 0",
+        ),
+        (
+            lambda: gp.GaussianProcess(kernels.Gaussian()).fit(np.zeros((2, 1)), np.zeros(2)),
+            ValueError,
+            "noise_std=0",
+        ),
+        (
+            lambda: gp.GaussianProcess(kernels.Gaussian()).fit(np.zeros((2, 1)), np.zeros(3)),
+            ValueError,
+            "X and y must be valid: .*inconsistent",
+        ),
+        (
+            lambda: gp.GaussianProcess(kernels.Gaussian()).sample(
+                np.zeros((2, 1)), 0, np.random.default_rng()
+            ),
+            ValueError,
+            "size must be",
+        ),
+        (
+            lambda: gp.GaussianProcess(kernels.Gaussian()).sample(np.zeros((2, 1)), 1, 0),
+            TypeError,
+            "rng must be",
+        ),
+        (
+            lambda: gp.after_training(
+                kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 1)), t=-1
+            ),
+            ValueError,
+            "t must be",
+        ),
+        (
+            lambda: gp.after_training(
+                kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 2))
+            ),
+            ValueError,
+            "X_new must have 1 columns",
+        ),
+        (
+            lambda: gp.after_training(
+                kernels.Gaussian(), np.zeros((2, 1)), np.zeros(2), np.zeros((1, 1)), t=[1.0]
+            ),
+            TypeError,
+            "t must be",
+        ),
+        (
+            lambda: gp.after_training(
+                kernels.Gaussian(), np.zeros((2, 1)), np.zeros(3), np.zeros((1, 1))
+            ),
+            ValueError,
+            "X and y",
+        ),
         (lambda: gp.covariance_root(np.zeros((2, 3))), ValueError, "K must be square"),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()

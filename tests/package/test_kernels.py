@@ -10,9 +10,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from featlearn import kernels, linalg
@@ -247,27 +247,83 @@ def test_interpolant_of_least_norm_without_ridge():
         (lambda: Polynomial(2, -1.0), ValueError, "constant must be at least 0"),
         (lambda: Gaussian()([[1.0, np.nan]]), ValueError, "X must be finite"),
         (lambda: Gaussian()(np.zeros((0, 2))), ValueError, "X must not be empty"),
-        (lambda: Gaussian()(np.zeros((2, 2, 2))), ValueError, "X must be 1-dimensional or 2-dimensional"),
-        (lambda: Gaussian()(np.zeros((2, 2)), np.zeros((2, 3))), ValueError, "same dimension, got 2 and 3"),
-        (lambda: Gaussian()(np.zeros((2, 2)), np.zeros(2)), ValueError, "both be vectors or both matrices"),
+        (
+            lambda: Gaussian()(np.zeros((2, 2, 2))),
+            ValueError,
+            "X must be 1-dimensional or 2-dimensional",
+        ),
+        (
+            lambda: Gaussian()(np.zeros((2, 2)), np.zeros((2, 3))),
+            ValueError,
+            "same dimension, got 2 and 3",
+        ),
+        (
+            lambda: Gaussian()(np.zeros((2, 2)), np.zeros(2)),
+            ValueError,
+            "both be vectors or both matrices",
+        ),
         (lambda: Gaussian()([["a"]]), TypeError, "X must be an array of numbers"),
         (lambda: Gaussian()(np.zeros((2, 2), complex)), TypeError, "X must be real"),
         (lambda: KernelRegression("rbf").fit([[1.0]], [1.0]), TypeError, "kernel must be callable"),
-        (lambda: KernelRegression(Gaussian(), -1.0).fit([[1.0]], [1.0]), ValueError, "ridge must be at least 0, got -1"),
-        (lambda: KernelRegression(Gaussian(), 1.0, "magic").fit([[1.0]], [1.0]), ValueError, "solver must be one of"),
-        (lambda: KernelRegression(Gaussian(), 1.0, rank=0).fit([[1.0]], [1.0]), ValueError, "rank must be at least 1"),
-        (lambda: KernelRegression(Gaussian(), 1.0).fit(torch.ones(2, 1), [1.0]), ValueError, "X and y must have the same number of rows, got 2 and 1"),
-        (lambda: KernelRegression(Gaussian(), 1.0).predict([[1.0]]), NotFittedError, "not fitted yet"),
-        (lambda: KernelRegression(Gaussian(), 0.0).fit([[1.0], [1.0]], [1.0, 2.0]), ValueError, "singular to working precision"),
-        (lambda: KernelOperator(Gaussian(), [[1.0]])(torch.ones(2)), ValueError, r"v must have shape \(1,\)"),
-        (lambda: kernels.squared_distances(np.zeros((2, 2)), np.zeros((1, 1))), ValueError, "same dimension, got 2 and 1"),
-        (lambda: KernelRegression(Gaussian(), random_state="x").fit([[1.0]], [1.0]), TypeError, "random_state must be a numpy Generator"),
-        (lambda: KernelRegression(Gaussian(), dtype=torch.int64).fit([[1.0]], [1.0]), ValueError, "dtype must be one of"),
+        (
+            lambda: KernelRegression(Gaussian(), -1.0).fit([[1.0]], [1.0]),
+            ValueError,
+            "ridge must be at least 0, got -1",
+        ),
+        (
+            lambda: KernelRegression(Gaussian(), 1.0, "magic").fit([[1.0]], [1.0]),
+            ValueError,
+            "solver must be one of",
+        ),
+        (
+            lambda: KernelRegression(Gaussian(), 1.0, rank=0).fit([[1.0]], [1.0]),
+            ValueError,
+            "rank must be at least 1",
+        ),
+        (
+            lambda: KernelRegression(Gaussian(), 1.0).fit(torch.ones(2, 1), [1.0]),
+            ValueError,
+            "X and y must have the same number of rows, got 2 and 1",
+        ),
+        (
+            lambda: KernelRegression(Gaussian(), 1.0).predict([[1.0]]),
+            NotFittedError,
+            "not fitted yet",
+        ),
+        (
+            lambda: KernelRegression(Gaussian(), 0.0).fit([[1.0], [1.0]], [1.0, 2.0]),
+            ValueError,
+            "singular to working precision",
+        ),
+        (
+            lambda: KernelOperator(Gaussian(), [[1.0]])(torch.ones(2)),
+            ValueError,
+            r"v must have shape \(1,\)",
+        ),
+        (
+            lambda: kernels.squared_distances(np.zeros((2, 2)), np.zeros((1, 1))),
+            ValueError,
+            "same dimension, got 2 and 1",
+        ),
+        (
+            lambda: KernelRegression(Gaussian(), random_state="x").fit([[1.0]], [1.0]),
+            TypeError,
+            "random_state must be a numpy Generator",
+        ),
+        (
+            lambda: KernelRegression(Gaussian(), dtype=torch.int64).fit([[1.0]], [1.0]),
+            ValueError,
+            "dtype must be one of",
+        ),
         (lambda: Gaussian()([[1.0], [1.0, 2.0]]), TypeError, "got a ragged list"),
         (lambda: Gaussian()(None), TypeError, "X must be an array of numbers"),
-        (lambda: KernelOperator(Gaussian(), [[1.0]], block=0), ValueError, "block must be at least 1"),
+        (
+            lambda: KernelOperator(Gaussian(), [[1.0]], block=0),
+            ValueError,
+            "block must be at least 1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()

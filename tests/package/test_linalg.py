@@ -118,34 +118,126 @@ def test_limits_of_flow_and_ridge():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: linalg.cholesky_solve(np.eye(2), [1.0, 2.0], -1), ValueError, "ridge must be at least 0, got -1"),
-        (lambda: linalg.cholesky_solve(np.ones((2, 3)), [1.0, 2.0]), ValueError, "K must be square"),
-        (lambda: linalg.cholesky_solve([[1.0, 2.0], [0.0, 1.0]], [1.0, 2.0]), ValueError, "K must be symmetric"),
-        (lambda: linalg.cholesky_solve(np.eye(2), [1.0]), ValueError, "K and y must have the same number of rows"),
-        (lambda: SpectralPath(-np.eye(2), [1.0, 2.0]), ValueError, "K must be positive semi-definite"),
-        (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).ridge(0), ValueError, "ridge must be positive here"),
-        (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).ridge(-1), ValueError, "ridge must be at least 0, got -1"),
+        (
+            lambda: linalg.cholesky_solve(np.eye(2), [1.0, 2.0], -1),
+            ValueError,
+            "ridge must be at least 0, got -1",
+        ),
+        (
+            lambda: linalg.cholesky_solve(np.ones((2, 3)), [1.0, 2.0]),
+            ValueError,
+            "K must be square",
+        ),
+        (
+            lambda: linalg.cholesky_solve([[1.0, 2.0], [0.0, 1.0]], [1.0, 2.0]),
+            ValueError,
+            "K must be symmetric",
+        ),
+        (
+            lambda: linalg.cholesky_solve(np.eye(2), [1.0]),
+            ValueError,
+            "K and y must have the same number of rows",
+        ),
+        (
+            lambda: SpectralPath(-np.eye(2), [1.0, 2.0]),
+            ValueError,
+            "K must be positive semi-definite",
+        ),
+        (
+            lambda: SpectralPath(np.eye(2), [1.0, 2.0]).ridge(0),
+            ValueError,
+            "ridge must be positive here",
+        ),
+        (
+            lambda: SpectralPath(np.eye(2), [1.0, 2.0]).ridge(-1),
+            ValueError,
+            "ridge must be at least 0, got -1",
+        ),
         (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).flow(-1), ValueError, "t must be at least 0"),
         (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).flow(np.inf), ValueError, "t must be finite"),
-        (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).descent(0, 1), ValueError, "learning_rate must be greater than 0"),
-        (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).descent(0.1, 2.5), ValueError, "steps must be whole numbers"),
-        (lambda: linalg.conjugate_gradients(lambda v: v * np.nan, [1.0, 2.0]), ValueError, "A must give finite numbers"),
-        (lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), [0, 5], 1.0), ValueError, "pivots must name 2 rows of the 3"),
-        (lambda: linalg.richardson(lambda v: 100 * v, [1.0, 2.0], 1.0), ValueError, "diverges with learning_rate=1"),
-        (lambda: linalg.richardson(lambda v: 3.0, [1.0, 2.0], 1.0), ValueError, "A must map a vector to one of its shape"),
-        (lambda: linalg.richardson(lambda v: v.sum(), [1.0, 2.0], 1.0), ValueError, "A must map a vector to one of its shape"),
+        (
+            lambda: SpectralPath(np.eye(2), [1.0, 2.0]).descent(0, 1),
+            ValueError,
+            "learning_rate must be greater than 0",
+        ),
+        (
+            lambda: SpectralPath(np.eye(2), [1.0, 2.0]).descent(0.1, 2.5),
+            ValueError,
+            "steps must be whole numbers",
+        ),
+        (
+            lambda: linalg.conjugate_gradients(lambda v: v * np.nan, [1.0, 2.0]),
+            ValueError,
+            "A must give finite numbers",
+        ),
+        (
+            lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), [0, 5], 1.0),
+            ValueError,
+            "pivots must name 2 rows of the 3",
+        ),
+        (
+            lambda: linalg.richardson(lambda v: 100 * v, [1.0, 2.0], 1.0),
+            ValueError,
+            "diverges with learning_rate=1",
+        ),
+        (
+            lambda: linalg.richardson(lambda v: 3.0, [1.0, 2.0], 1.0),
+            ValueError,
+            "A must map a vector to one of its shape",
+        ),
+        (
+            lambda: linalg.richardson(lambda v: v.sum(), [1.0, 2.0], 1.0),
+            ValueError,
+            "A must map a vector to one of its shape",
+        ),
         (lambda: linalg.richardson(None, [1.0, 2.0], 1.0), TypeError, "A must be callable"),
-        (lambda: linalg.conjugate_gradients(lambda v: v, [1.0], preconditioner=3), TypeError, "preconditioner must be callable"),
-        (lambda: SpectralPath(np.eye(2), [1.0, 2.0]).descent(100.0, 10**6), ValueError, "diverges with learning_rate=100"),
-        (lambda: SpectralPath(np.eye(2), np.eye(2)).ridge([1.0, 2.0]), ValueError, "y must be one output"),
-        (lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), "ab", 1.0), TypeError, "pivots must be whole numbers"),
-        (lambda: linalg.conjugate_gradients(lambda v: -v, [1.0, 2.0]), ValueError, "A must be positive definite"),
-        (lambda: linalg.conjugate_gradients(lambda v: v, [1.0], tolerance=0), ValueError, "tolerance must be greater than 0"),
-        (lambda: linalg.conjugate_gradients(lambda v: v, [1.0], max_iterations=0), ValueError, "max_iterations must be at least 1"),
-        (lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), [0], 1.0), ValueError, "pivots must name 2 rows"),
-        (lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), [0, 1], 0), ValueError, "ridge must be greater than 0"),
+        (
+            lambda: linalg.conjugate_gradients(lambda v: v, [1.0], preconditioner=3),
+            TypeError,
+            "preconditioner must be callable",
+        ),
+        (
+            lambda: SpectralPath(np.eye(2), [1.0, 2.0]).descent(100.0, 10**6),
+            ValueError,
+            "diverges with learning_rate=100",
+        ),
+        (
+            lambda: SpectralPath(np.eye(2), np.eye(2)).ridge([1.0, 2.0]),
+            ValueError,
+            "y must be one output",
+        ),
+        (
+            lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), "ab", 1.0),
+            TypeError,
+            "pivots must be whole numbers",
+        ),
+        (
+            lambda: linalg.conjugate_gradients(lambda v: -v, [1.0, 2.0]),
+            ValueError,
+            "A must be positive definite",
+        ),
+        (
+            lambda: linalg.conjugate_gradients(lambda v: v, [1.0], tolerance=0),
+            ValueError,
+            "tolerance must be greater than 0",
+        ),
+        (
+            lambda: linalg.conjugate_gradients(lambda v: v, [1.0], max_iterations=0),
+            ValueError,
+            "max_iterations must be at least 1",
+        ),
+        (
+            lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), [0], 1.0),
+            ValueError,
+            "pivots must name 2 rows",
+        ),
+        (
+            lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), [0, 1], 0),
+            ValueError,
+            "ridge must be greater than 0",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -198,14 +290,16 @@ def test_a_callback_sees_the_iterates_and_may_stop(solver):
     assert plain.iterations > 3
 
 
-@pytest.mark.parametrize("solver", [linalg.conjugate_gradients, partial(linalg.richardson, learning_rate=0.2)])
+@pytest.mark.parametrize(
+    "solver", [linalg.conjugate_gradients, partial(linalg.richardson, learning_rate=0.2)]
+)
 def test_labels_of_zero_need_no_iteration(solver):
     solution = solver(lambda v: v, torch.zeros(3))
     assert solution.converged and solution.iterations == 0 and not solution.alpha.any()
 
 
 def test_coefficients_in_the_null_space_grow_with_time():
-    """On the null space of K the residual stays y, so that $\\alpha_t = t y$: $K = 0$ shows it alone."""
+    """Where K is zero the residual stays y, so that the coefficients are t y."""
     path, y = SpectralPath(np.zeros((2, 2)), [1.0, -2.0]), np.array([1.0, -2.0])
     np.testing.assert_allclose(path.flow(3.0).numpy(), 3 * y)
     np.testing.assert_allclose(path.flow([1.0, 3.0]).numpy(), np.outer(y, [1.0, 3.0]))

@@ -74,20 +74,72 @@ def test_precision_follows_the_input():
     ("call", "error", "message"),
     [
         (lambda: rf.fourier_features(0, 2, rng()), ValueError, "n_features must be at least 1"),
-        (lambda: rf.fourier_features(5, 2, rng(), bandwidth=0), ValueError, "bandwidth must be greater"),
-        (lambda: rf.fourier_features(10**9, 10**9, rng()), ValueError, "n_features and d must be smaller"),
-        (lambda: rf.FeatureMap(np.ones((3, 2)), np.ones(1), torch.cos), ValueError, "W and b must have the same number of rows"),
-        (lambda: rf.FeatureMap(np.ones((3, 2)), np.ones(3), None), TypeError, "activation must be callable"),
-        (lambda: rf.RandomFeatures(5, "tanh").fit(np.ones((3, 2))), ValueError, "kind must be one of"),
+        (
+            lambda: rf.fourier_features(5, 2, rng(), bandwidth=0),
+            ValueError,
+            "bandwidth must be greater",
+        ),
+        (
+            lambda: rf.fourier_features(10**9, 10**9, rng()),
+            ValueError,
+            "n_features and d must be smaller",
+        ),
+        (
+            lambda: rf.FeatureMap(np.ones((3, 2)), np.ones(1), torch.cos),
+            ValueError,
+            "W and b must have the same number of rows",
+        ),
+        (
+            lambda: rf.FeatureMap(np.ones((3, 2)), np.ones(3), None),
+            TypeError,
+            "activation must be callable",
+        ),
+        (
+            lambda: rf.RandomFeatures(5, "tanh").fit(np.ones((3, 2))),
+            ValueError,
+            "kind must be one of",
+        ),
         (lambda: rf.relu_features(5, 2, 0), TypeError, "rng must be a numpy Generator"),
-        (lambda: rf.relu_features(5, 2, rng())(np.zeros((3, 4))), ValueError, "X must have 2 columns"),
-        (lambda: rf.relu_features(5, 2, rng()).kernel(np.zeros((3, 2)), np.zeros((3, 4))), ValueError, "X and Y must have the same dimension"),
-        (lambda: rf.train(np.full((3, 2), 9.0), np.ones(3), np.ones((4, 2)), learning_rate=10, steps=200), ValueError, "training diverges with learning_rate=10"),
-        (lambda: rf.train(np.ones((3, 2)), np.ones(3), np.ones((4, 5)), learning_rate=1, steps=1), ValueError, "theta must have 2 columns"),
-        (lambda: rf.train(np.ones((3, 2)), np.ones(4), np.ones((4, 2)), learning_rate=1, steps=1), ValueError, "Phi and y"),
-        (lambda: rf.train(np.ones((3, 2)), np.ones(3), np.ones((4, 2)), learning_rate=0, steps=1), ValueError, "learning_rate must be"),
+        (
+            lambda: rf.relu_features(5, 2, rng())(np.zeros((3, 4))),
+            ValueError,
+            "X must have 2 columns",
+        ),
+        (
+            lambda: rf.relu_features(5, 2, rng()).kernel(np.zeros((3, 2)), np.zeros((3, 4))),
+            ValueError,
+            "X and Y must have the same dimension",
+        ),
+        (
+            lambda: rf.train(
+                np.full((3, 2), 9.0), np.ones(3), np.ones((4, 2)), learning_rate=10, steps=200
+            ),
+            ValueError,
+            "training diverges with learning_rate=10",
+        ),
+        (
+            lambda: rf.train(
+                np.ones((3, 2)), np.ones(3), np.ones((4, 5)), learning_rate=1, steps=1
+            ),
+            ValueError,
+            "theta must have 2 columns",
+        ),
+        (
+            lambda: rf.train(
+                np.ones((3, 2)), np.ones(4), np.ones((4, 2)), learning_rate=1, steps=1
+            ),
+            ValueError,
+            "Phi and y",
+        ),
+        (
+            lambda: rf.train(
+                np.ones((3, 2)), np.ones(3), np.ones((4, 2)), learning_rate=0, steps=1
+            ),
+            ValueError,
+            "learning_rate must be",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -32,7 +32,7 @@ def data(n=12, d=4, seed=0):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_gradients_are_central_differences(name):
-    """Also at the centres themselves, where kinked kernels have the mean of both one-sided slopes."""
+    """Also at the centres, where kinked kernels have the mean of both one-sided slopes."""
     kernel, (X, alpha), step = KERNELS[name], data(), 1e-5
     points = torch.cat([X[:3], data(3, seed=1)[0]])
     found = rfm.gradients(kernel, points, X, alpha)
