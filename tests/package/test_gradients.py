@@ -5,7 +5,9 @@ import functools
 import numpy as np
 import pytest
 import torch
+from elsewhere import Elsewhere
 from torch.func import grad, jacrev, vmap
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import featlearn as fl
 
@@ -129,3 +131,28 @@ def test_points_whose_distance_overflows_are_refused(name, dtype, size):
 def test_tensors_that_are_no_plain_numbers(X, error, message):
     with pytest.raises(error, match=message):
         fl.Gaussian()(X)
+
+
+class NoWaiting(TorchDispatchMode):
+    """Raises where an operation would wait for a GPU: numbers and shapes that come from entries."""
+
+    ATEN = torch.ops.aten
+    WAITS = (ATEN._local_scalar_dense.default, ATEN.nonzero.default, ATEN.equal.default)
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        assert operation not in self.WAITS, f"{operation} waits for the device"
+        return operation(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", [name for name in KERNELS if name != "ntk tanh"])
+def test_no_kernel_waits_for_a_gpu(name, form):
+    """On a simulated device. What must look at entries says so: tiles, which have close pairs, and
+    Hermite series, which end where their rest is below rounding.
+    """
+    with Elsewhere():
+        X, Y = points().to("cuda"), points(5, 1).to("cuda")
+        if name.startswith(("nngp", "ntk")):
+            X = X.requires_grad_()  # as the formulas stand, without tiles
+        with NoWaiting():
+            FORMS[form](KERNELS[name], X, Y)
