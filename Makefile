@@ -2,11 +2,10 @@
 PYTHON ?= python3
 SEEDS ?= 1 2 3
 PORT ?= 8000
-DEVICE ?= cpu
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test notebooks claims reseed colab assignment pdf bench bench-solvers bench-scale full full-chapter agreement live serve clean
+.PHONY: help book test check style notebooks claims reseed colab assignment pdf experiment oldest release serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -29,9 +28,16 @@ book: $(INSTALLED) ## build the site, warnings as errors, and print the page to 
 	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet || { rm -rf _build/.doctrees; exit 1; }
 	@$(BIN)/python -c 'from pathlib import Path; print("The book:", Path("_build/html/index.html").resolve().as_uri())'
 
-test: book ## run everything that must pass: code style, package, notebooks (strict nbval), rules, site
+test: style book ## run everything that must pass: style, types, book, package, notebooks (strict nbval), site
+	@FEATLEARN_PROGRESS=off OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+check: style ## style, types, and the tests of what changed since the last commit: a minute
+	@FEATLEARN_PROGRESS=off OMP_NUM_THREADS=1 $(BIN)/python tests/changed.py
+
+style: $(INSTALLED)
+	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; exit 1; }
 	@$(BIN)/ruff check --quiet .
-	@FEATLEARN_PROGRESS=off OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	@$(BIN)/mypy
 
 notebooks: $(INSTALLED) ## re-execute in place the notebooks whose code or package changed
 	@$(BIN)/python -m book notebooks
@@ -51,26 +57,14 @@ assignment: book ## write an nbgrader assignment: make assignment CHAPTER=04 (WR
 pdf: book ## print the book and the exercise sheets with Chromium, to _build/pdf
 	@$(BIN)/python -m book.printing
 
-bench: $(INSTALLED) ## time the tangent kernels against others (ten minutes), write featlearn/data/speed.json
-	@$(BIN)/python -m experiments.tangent_kernels
+experiment: $(INSTALLED) ## run a long experiment: make experiment NAME=solvers (no NAME lists them; DEVICE=cuda, CHAPTER=04_ntk)
+	@$(BIN)/python -m experiments $(NAME) $(CHAPTER) $(if $(DEVICE),--device $(DEVICE))
 
-bench-solvers: $(INSTALLED) ## time the kernel solvers of chapter 1 anew (ten minutes)
-	@$(BIN)/python -m experiments.solvers
+oldest: ## run the package's tests and chapters 1, 3, 4, 8 with the oldest versions, in .venv-oldest (PYTHON=python3.10)
+	@PYTHON="$(PYTHON)" tests/oldest.sh
 
-bench-scale: $(INSTALLED) ## time kernel regression up to n = 65,536 (five minutes; a GPU, up to a million: DEVICE=cuda), write featlearn/data/scale_*.json
-	@$(BIN)/python -m experiments.kernel_scale --device $(DEVICE)
-
-full: $(INSTALLED) ## chapter 6 at d up to 100 (minutes on a GPU), write featlearn/data/damian.json
-	@$(BIN)/python -m experiments.full_damian
-
-full-chapter: $(INSTALLED) ## run a chapter with FEATLEARN_SCALE=full and keep its claims and curves: make full-chapter CHAPTER=04_ntk
-	@$(BIN)/python -m experiments.full_chapter $(CHAPTER)
-
-agreement: $(INSTALLED) ## compare every kernel, solver and experiment on a GPU with the CPU, write featlearn/data/agreement.json
-	@$(BIN)/python -m experiments.agreement
-
-live: $(INSTALLED) ## compute the data of the live figures (two minutes), write featlearn/data/live.json
-	@$(BIN)/python -m experiments.live_figures
+release: ## build the wheel into _build/dist and run a chapter from it in an empty environment (TAG=v0.2.0 checks the version)
+	@PYTHON="$(PYTHON)" TAG="$(TAG)" tests/release.sh
 
 serve: book ## build the site and serve it on this machine, port 8000 or PORT=...
 	@echo "http://localhost:$(PORT)/  (Ctrl-C stops)"
