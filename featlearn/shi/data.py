@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,12 +14,15 @@ from scipy.stats import binom
 from torch import Tensor
 
 from featlearn import validate
+from featlearn.validate import Array
+
+MOST_RELEVANT, MOST_PATTERNS = 10**6, 10**8
 
 
 def _label_set(k: int, P: Collection[int]) -> frozenset[int]:
     """P as a set of counts in {0, …, k}, neither empty nor everything."""
-    counts = frozenset(validate.integer(p, "P", at_least=0) for p in P)
-    if not counts or max(counts) > k or len(counts) == k + 1:
+    counts = frozenset(validate.integers(P, "P", at_least=0))
+    if max(counts) > k or len(counts) == k + 1:
         raise ValueError(
             f"P must hold some but not all of the counts 0 to {k}, got {sorted(counts)}"
         )
@@ -29,12 +31,13 @@ def _label_set(k: int, P: Collection[int]) -> frozenset[int]:
 
 def odd(k: int) -> frozenset[int]:
     r"""The label set of the parity: all odd counts up to k."""
-    return frozenset(range(1, validate.integer(k, "k") + 1, 2))
+    return frozenset(range(1, validate.integer(k, "k", at_most=MOST_RELEVANT) + 1, 2))
 
 
 def uniform_counts(k: int) -> Tensor:
     """(k+1,) probabilities of each count when the k bits are independent and fair."""
-    return torch.as_tensor(binom.pmf(np.arange(validate.integer(k, "k") + 1), k, 0.5))
+    k = validate.integer(k, "k", at_most=MOST_RELEVANT)
+    return torch.as_tensor(binom.pmf(np.arange(k + 1), k, 0.5))
 
 
 def structured_counts(k: int, P: Collection[int], weight: float = 0.5) -> Tensor:
@@ -44,12 +47,15 @@ def structured_counts(k: int, P: Collection[int], weight: float = 0.5) -> Tensor
     probability `weight` the count is max P for the class +1 and the smallest count outside P for
     the class -1, or min P and the largest count outside P if those are further apart.
     """
+    fair = uniform_counts(k)
     P, weight = _label_set(k, P), validate.real(weight, "weight", at_least=0)
     if weight > 1:
         raise ValueError(f"weight must be at most 1, got {weight!r}")
     inside = torch.tensor([c in P for c in range(k + 1)])
-    counts = torch.where(inside, uniform_counts(k), 0.0)
-    others = uniform_counts(k) - counts
+    counts = torch.where(inside, fair, 0.0)
+    others = fair - counts
+    if weight < 1 and not (counts.sum() > 0 and others.sum() > 0):
+        raise ValueError("P must have, and leave out, a count that k fair bits may have in float64")
     law = (1 - weight) / 2 * (counts / counts.sum() + others / others.sum())
     rest = set(range(k + 1)) - P
     upwards = max(P) - min(rest) >= max(rest) - min(P)
@@ -67,6 +73,20 @@ class Sample:
     X: Tensor
     y: Tensor
     phi: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        X, y = validate.as_tensor(self.X, "X", 2, like=(self.y,)), labels(self.y)
+        validate.same_length(X, "X", y, "y")
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", y.to(X))
+
+
+def labels(y: Array) -> Tensor:
+    """y (n,) as a tensor, if it holds nothing but -1 and +1."""
+    y = validate.as_tensor(y, "y", 1)
+    if not (y.abs() == 1).all():
+        raise ValueError("y must hold labels -1 and +1 only")
+    return y
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +124,9 @@ class Patterns:
     M: Tensor | None = None
 
     def __post_init__(self) -> None:
-        D, p0 = validate.integer(self.D, "D"), validate.real(self.p0, "p0")
-        A = tuple(validate.integer(j, "A", at_least=0) for j in self.A)
-        if not A or len(set(A)) < len(A) or max(A) >= D:
+        D, p0 = validate.integer(self.D, "D", at_most=MOST_PATTERNS), validate.real(self.p0, "p0")
+        A = tuple(validate.integers(self.A, "A", at_least=0))
+        if len(set(A)) < len(A) or max(A) >= D:
             raise ValueError(f"A must hold different indices below D = {D}, got {A}")
         k = len(A)
         counts = uniform_counts(k) if self.counts is None else self.counts
@@ -198,7 +218,7 @@ class Patterns:
         n: int,
         rng: np.random.Generator,
         *,
-        counts: Any = None,
+        counts: Array | None = None,
         dtype: torch.dtype = torch.float64,
         device: str | torch.device = "cpu",
     ) -> Sample:
@@ -206,6 +226,9 @@ class Patterns:
         model's mean and $\tilde\sigma$.
         """
         n, rng = validate.integer(n, "n"), validate.generator(rng, "rng")
+        validate.size(n * (self.D + self.d), "n and D")
+        validate.one_of(dtype, "dtype", validate.PRECISIONS)
+        device = validate.device(device)
         law = self if counts is None else replace(self, counts=counts)
         phi = (rng.random((n, self.D), dtype=np.float32) < self.p0).astype(np.float32)
         count = rng.choice(self.k + 1, size=n, p=law.counts.numpy())
@@ -216,15 +239,12 @@ class Patterns:
             self.inputs(phi), self.labels.to(phi)[torch.as_tensor(count, device=device)], phi
         )
 
-    def inputs(self, phi: Any) -> Tensor:
+    def inputs(self, phi: Array) -> Tensor:
         r"""$x = M(\tilde\phi-\mathbb{E}\tilde\phi)/\tilde\sigma$ for indicators of shape (n, D)."""
         phi = validate.as_tensor(phi, "phi", 2, like=(self.M,))
-        if phi.shape[1] != self.D:
-            raise ValueError(f"phi must have {self.D} columns, got {phi.shape[1]}")
+        validate.columns(phi, "phi", self.D)
         if self.sigma == 0:
-            raise ValueError(
-                "the patterns never vary: σ̃ is zero, and the inputs cannot be normalised by it"
-            )
+            raise ValueError("counts must vary: the patterns never do, and σ̃ is zero")
         mean = torch.full((self.D,), self.p0, dtype=phi.dtype, device=phi.device)
         mean[list(self.A)] = self.presence
         centred = (phi - mean) / self.sigma

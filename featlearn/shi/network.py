@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from featlearn import validate
-from featlearn.shi.data import Patterns, Sample
+from featlearn.shi.data import Patterns, Sample, labels
+from featlearn.validate import Array
 
 ACTIVATIONS = ("truncated", "relu", "erf")
-
-
 LOSSES = ("hinge", "logistic", "square")
+MOST_STEPS = 10**8
 
 
 def _ramp(z: Tensor, noise_std: float) -> Tensor:
@@ -35,7 +34,7 @@ def _gate(z: Tensor, noise_std: float) -> Tensor:
     return (z > 0).to(z) if noise_std == 0 else torch.special.ndtr(z / noise_std)
 
 
-def activation(z: Any, noise_std: float = 0.0, kind: str = "truncated") -> Tensor:
+def activation(z: Array, noise_std: float = 0.0, kind: str = "truncated") -> Tensor:
     r"""$\mathbb{E}_\xi\sigma(z+\xi)$ with $\xi\sim N(0,\sigma_\xi^2)$, `noise_std` being
     $\sigma_\xi$.
 
@@ -43,7 +42,10 @@ def activation(z: Any, noise_std: float = 0.0, kind: str = "truncated") -> Tenso
     $\mathrm{erf}(z/\sqrt2)$.
     """
     z, noise_std = validate.as_tensor(z, "z"), validate.real(noise_std, "noise_std", at_least=0)
-    validate.one_of(kind, "kind", ACTIVATIONS)
+    return _activation(z, noise_std, validate.one_of(kind, "kind", ACTIVATIONS))
+
+
+def _activation(z: Tensor, noise_std: float, kind: str) -> Tensor:
     if kind == "erf":
         return torch.erf(z / math.sqrt(2 * (1 + noise_std**2)))
     if kind == "relu":
@@ -51,13 +53,16 @@ def activation(z: Any, noise_std: float = 0.0, kind: str = "truncated") -> Tenso
     return z.clamp(0, 1) if noise_std == 0 else _ramp(z, noise_std) - _ramp(z - 1, noise_std)
 
 
-def slope(z: Any, noise_std: float = 0.0, kind: str = "truncated") -> Tensor:
+def slope(z: Array, noise_std: float = 0.0, kind: str = "truncated") -> Tensor:
     r"""The derivative of `activation` in z.
 
     For the truncated ReLU the probability that $0 < z+\xi \le 1$.
     """
     z, noise_std = validate.as_tensor(z, "z"), validate.real(noise_std, "noise_std", at_least=0)
-    validate.one_of(kind, "kind", ACTIVATIONS)
+    return _slope(z, noise_std, validate.one_of(kind, "kind", ACTIVATIONS))
+
+
+def _slope(z: Tensor, noise_std: float, kind: str) -> Tensor:
     if kind == "erf":
         variance = 1 + noise_std**2
         return torch.exp(-z.square() / (2 * variance)) * math.sqrt(2 / (math.pi * variance))
@@ -84,18 +89,18 @@ class Net:
             validate.same_length(W, "W", value, name)
             object.__setattr__(self, name, value)
 
-    def preactivation(self, X: Any) -> Tensor:
+    def preactivation(self, X: Array) -> Tensor:
         r"""$\langle w_i,x\rangle+b_i$ for inputs of shape (n, d), shape (n, units)."""
         X = validate.as_tensor(X, "X", 2).to(self.W)
-        if X.shape[1] != self.W.shape[1]:
-            raise ValueError(f"X must have {self.W.shape[1]} columns, got {X.shape[1]}")
+        validate.columns(X, "X", self.W.shape[1])
         return torch.addmm(self.b, X, self.W.T)
 
-    def features(self, X: Any, noise_std: float = 0.0) -> Tensor:
+    def features(self, X: Array, noise_std: float = 0.0) -> Tensor:
         r"""(n, units) the outputs of the neurons."""
-        return activation(self.preactivation(X), noise_std, self.kind)
+        noise_std = validate.real(noise_std, "noise_std", at_least=0)
+        return _activation(self.preactivation(X), noise_std, self.kind)
 
-    def __call__(self, X: Any, noise_std: float = 0.0) -> Tensor:
+    def __call__(self, X: Array, noise_std: float = 0.0) -> Tensor:
         """(n,) the outputs of the network."""
         return self.features(X, noise_std) @ self.a
 
@@ -116,11 +121,12 @@ def random_net(
 
     $w_{m+i} = w_i$, $b_{m+i} = b_i$, $a_{m+i} = -a_i$, so $g = 0$.
     """
-    m, d, rng = (
-        validate.integer(pairs, "pairs"),
-        validate.integer(d, "d"),
-        validate.generator(rng, "rng"),
-    )
+    m, d = validate.integer(pairs, "pairs"), validate.integer(d, "d")
+    validate.size(2 * m * d, "pairs and d")
+    validate.generator(rng, "rng")
+    validate.one_of(kind, "kind", ACTIVATIONS)
+    validate.one_of(dtype, "dtype", validate.PRECISIONS)
+    device = validate.device(device)
     W = rng.standard_normal((m, d)) * validate.real(sigma_w, "sigma_w", at_least=0)
     b = rng.standard_normal(m) * validate.real(sigma_b, "sigma_b", at_least=0)
     a = rng.standard_normal(m) * validate.real(sigma_a, "sigma_a", at_least=0)
@@ -142,6 +148,7 @@ def initialise(
 
     Where $\gamma = 0$ (no structure) its place is taken by 1/4, that of the standard example.
     """
+    validate.instance(model, "model", Patterns)
     k, gamma = model.k, abs(model.gamma) if abs(model.gamma) > 1e-9 else 0.25
     scales = {"sigma_w": 1 / k, "sigma_b": 1 / k**2, "sigma_a": model.sigma**2 / (gamma * k**2)}
     return random_net(pairs, model.d, rng, kind=kind, dtype=dtype, device=device, **scales)
@@ -154,34 +161,30 @@ def _minus_loss_slope(margin: Tensor, loss: str) -> Tensor:
     return torch.sigmoid(-margin) if loss == "logistic" else 1 - margin
 
 
-def loss_value(margin: Any, loss: str = "hinge") -> Tensor:
+def loss_value(margin: Array, loss: str = "hinge") -> Tensor:
     r"""The mean over the margins $yg(x)$ of $\max(1-z,0)$, of $\log(1+e^{-z})$ or of
     $\frac12(1-z)^2$.
     """
-    margin = validate.as_tensor(margin, "margin")
-    validate.one_of(loss, "loss", LOSSES)
+    return _loss(validate.as_tensor(margin, "margin"), validate.one_of(loss, "loss", LOSSES))
+
+
+def _loss(margin: Tensor, loss: str) -> Tensor:
     if loss == "hinge":
         return (1 - margin).clamp_min(0).mean()
-    return (
-        torch.nn.functional.softplus(-margin).mean()
-        if loss == "logistic"
-        else (1 - margin).square().mean() / 2
-    )
+    if loss == "logistic":
+        return torch.nn.functional.softplus(-margin).mean()
+    return (1 - margin).square().mean() / 2
 
 
-def _data(net: Net, X: Any, y: Any) -> tuple[Tensor, Tensor]:
-    X, y = validate.as_tensor(X, "X", 2).to(net.W), validate.as_tensor(y, "y", 1).to(net.W)
+def _data(net: Net, X: Array, y: Array) -> tuple[Tensor, Tensor]:
+    validate.instance(net, "net", Net)
+    X, y = validate.as_tensor(X, "X", 2).to(net.W), labels(y).to(net.W)
+    validate.columns(X, "X", net.W.shape[1])
     validate.same_length(X, "X", y, "y")
-    _signs(y)
     return X, y
 
 
-def _signs(y: Tensor) -> None:
-    if not (y.abs() == 1).all():
-        raise ValueError("y must hold labels -1 and +1 only")
-
-
-def gradient(net: Net, X: Any, y: Any, *, noise_std: float = 0.0, loss: str = "hinge") -> Net:
+def gradient(net: Net, X: Array, y: Array, *, noise_std: float = 0.0, loss: str = "hinge") -> Net:
     r"""The gradient of the mean loss on a batch, arranged like the network.
 
     $\partial_{w_i} = -a_i\,\mathrm{mean}[\,\ell_-\,y\,x\,\sigma'(z_i)]$, $\partial_{b_i} =
@@ -191,10 +194,11 @@ def gradient(net: Net, X: Any, y: Any, *, noise_std: float = 0.0, loss: str = "h
     """
     X, y = _data(net, X, y)
     validate.one_of(loss, "loss", LOSSES)
-    z = net.preactivation(X)
-    features = activation(z, noise_std, net.kind)
+    noise_std = validate.real(noise_std, "noise_std", at_least=0)
+    z = torch.addmm(net.b, X, net.W.T)
+    features = _activation(z, noise_std, net.kind)
     weight = y * _minus_loss_slope(y * (features @ net.a), loss) / len(y)
-    gates = slope(z, noise_std, net.kind) * weight[:, None]
+    gates = _slope(z, noise_std, net.kind) * weight[:, None]
     return Net(
         -net.a[:, None] * (gates.T @ X),
         -net.a * gates.sum(0),
@@ -205,8 +209,8 @@ def gradient(net: Net, X: Any, y: Any, *, noise_std: float = 0.0, loss: str = "h
 
 def step(
     net: Net,
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Array,
     *,
     learning_rate: float,
     lambda_w: float = 0.0,
@@ -221,9 +225,15 @@ def step(
     decay_w = 1 - 2 * eta * validate.real(lambda_w, "lambda_w", at_least=0)
     decay_a = 1 - 2 * eta * validate.real(lambda_a, "lambda_a", at_least=0)
     g = gradient(net, X, y, noise_std=noise_std, loss=loss)
-    return Net(
-        decay_w * net.W - eta * g.W, net.b - eta * g.b, decay_a * net.a - eta * g.a, kind=net.kind
-    )
+    parts = decay_w * net.W - eta * g.W, net.b - eta * g.b, decay_a * net.a - eta * g.a
+    return Net(*_bounded(parts, learning_rate), kind=net.kind)
+
+
+def _bounded(parts: Sequence[Tensor], learning_rate: float) -> Sequence[Tensor]:
+    """The parameters after a step, if they are finite."""
+    if not all(torch.isfinite(part).all() for part in parts):
+        raise ValueError(f"learning_rate must be smaller, got {learning_rate!r}: training diverges")
+    return parts
 
 
 def two_steps(
@@ -243,14 +253,15 @@ def two_steps(
     stay: their gradient is nearly zero in the population under (A0), and in a sample it is noise
     that would shift the kinks of all neurons together.
     """
+    validate.instance(net, "net", Net)
+    validate.instance(first, "first", Sample)
+    validate.instance(second, "second", Sample)
     if not net.a.any():
         raise ValueError(
             "net must have a head that is not zero: it sets the size of each neuron's step"
         )
-    small, eta = (
-        1 / net.a.square().sum().item(),
-        validate.real(learning_rate, "learning_rate", above=0),
-    )
+    eta = validate.real(learning_rate, "learning_rate", above=0)
+    small = 1 / net.a.square().sum().item()
     one = step(
         net,
         first.X,
@@ -278,30 +289,30 @@ def _adam(
 
     Copies of the parameters at the recorded steps.
     """
-    record = sorted({validate.integer(t, "record", at_least=0) for t in record})
-    if not record:
-        raise ValueError("record must name at least one step")
+    record = sorted(set(validate.integers(record, "record", at_least=0, at_most=MOST_STEPS)))
+    eta = validate.real(learning_rate, "learning_rate", above=0)
+    if eta > torch.finfo(y.dtype).max / 100:
+        raise ValueError(f"learning_rate must be smaller, got {eta!r}: a step would overflow")
     parameters = [p.detach().clone().requires_grad_(True) for p in start]
-    optimiser = torch.optim.Adam(
-        parameters, lr=validate.real(learning_rate, "learning_rate", above=0)
-    )
+    optimiser = torch.optim.Adam(parameters, lr=eta)
     kept: list[list[Tensor]] = []
     for t in range(record[-1] + 1):
         if t in record:
             kept.append([p.detach().clone() for p in parameters])
+            _bounded(kept[-1], learning_rate)
         if t == record[-1]:
             break
         rows = slice(None) if batches is None else batches()
         optimiser.zero_grad()
-        loss_value(y[rows] * output(rows, *parameters), loss).backward()
+        _loss(y[rows] * output(rows, *parameters), loss).backward()
         optimiser.step()
     return kept
 
 
 def train_head(
     net: Net,
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Array,
     *,
     record: Collection[int],
     learning_rate: float = 0.1,
@@ -313,15 +324,15 @@ def train_head(
     """
     X, y = _data(net, X, y)
     validate.one_of(loss, "loss", LOSSES)
-    features = net.features(X)
+    features = _activation(torch.addmm(net.b, X, net.W.T), 0.0, net.kind)
     kept = _adam(lambda rows, a: features[rows] @ a, [net.a], y, record, learning_rate, loss, None)
     return [replace(net, a=a) for (a,) in kept]
 
 
 def train_all(
     net: Net,
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Array,
     *,
     record: Collection[int],
     learning_rate: float,
@@ -338,7 +349,7 @@ def train_all(
     batch, rng = validate.integer(batch, "batch"), validate.generator(rng, "rng")
 
     def output(rows: Tensor, W: Tensor, b: Tensor, a: Tensor) -> Tensor:
-        return activation(torch.addmm(b, X[rows], W.T), 0.0, net.kind) @ a
+        return _activation(torch.addmm(b, X[rows], W.T), 0.0, net.kind) @ a
 
     def rows() -> Tensor:
         return torch.as_tensor(rng.integers(len(y), size=batch), device=X.device)
@@ -357,15 +368,28 @@ class Tangent:
     net: Net
     change: Net
 
-    def __call__(self, X: Any) -> Tensor:
+    def __post_init__(self) -> None:
+        validate.instance(self.net, "net", Net)
+        validate.instance(self.change, "change", Net)
+        if self.net.W.shape != self.change.W.shape:
+            shapes = f"{tuple(self.net.W.shape)} and {tuple(self.change.W.shape)}"
+            raise ValueError(f"net and change must have weights of one shape, got {shapes}")
+
+    def __call__(self, X: Array) -> Tensor:
         """(n,) the outputs for inputs of shape (n, d)."""
         z = self.net.preactivation(X)
-        moved = slope(z, 0.0, self.net.kind) * self.change.preactivation(X)
-        return moved @ self.net.a + activation(z, 0.0, self.net.kind) @ self.change.a
+        moved = _slope(z, 0.0, self.net.kind) * self.change.preactivation(X)
+        return moved @ self.net.a + _activation(z, 0.0, self.net.kind) @ self.change.a
 
 
 def train_tangent(
-    net: Net, X: Any, y: Any, *, record: Collection[int], learning_rate: float, loss: str = "hinge"
+    net: Net,
+    X: Array,
+    y: Array,
+    *,
+    record: Collection[int],
+    learning_rate: float,
+    loss: str = "hinge",
 ) -> list[Tangent]:
     """Adam on the linearised network, all data in every step.
 
@@ -373,8 +397,8 @@ def train_tangent(
     """
     X, y = _data(net, X, y)
     validate.one_of(loss, "loss", LOSSES)
-    z = net.preactivation(X)
-    features, gates = activation(z, 0.0, net.kind), slope(z, 0.0, net.kind) * net.a
+    z = torch.addmm(net.b, X, net.W.T)
+    features, gates = _activation(z, 0.0, net.kind), _slope(z, 0.0, net.kind) * net.a
 
     def output(rows: Tensor, W: Tensor, b: Tensor, a: Tensor) -> Tensor:
         return (gates[rows] * torch.addmm(b, X[rows], W.T)).sum(1) + features[rows] @ a
@@ -384,24 +408,23 @@ def train_tangent(
     return [Tangent(net, Net(*parameters, kind=net.kind)) for parameters in kept]
 
 
-def accuracy(outputs: Any, y: Any) -> float:
-    """The share of outputs with the sign of the label; an output of exactly zero counts one half."""
-    outputs, y = validate.as_tensor(outputs, "outputs", 1), validate.as_tensor(y, "y", 1)
+def accuracy(outputs: Array, y: Array) -> float:
+    """The share of outputs with the sign of the label; an output of zero counts one half."""
+    outputs, y = validate.as_tensor(outputs, "outputs", 1), labels(y)
     validate.same_length(outputs, "outputs", y, "y")
-    _signs(y)
     margin = outputs * y.to(outputs)
     return ((margin > 0).double() + 0.5 * (margin == 0).double()).mean().item()
 
 
-def cosines(W: Any, v: Any) -> Tensor:
+def cosines(W: Array, v: Array) -> Tensor:
     """The cosines between the rows of W (units, d) and v (d,), or between all pairs of rows of W
     and of v (r, d).
     """
     W, v = validate.as_tensor(W, "W", 2, like=(v,)), validate.as_tensor(v, "v", (1, 2))
     v = v.to(W)
-    if v.shape[-1] != W.shape[1]:
-        raise ValueError(f"v must have {W.shape[1]} columns, got {v.shape[-1]}")
+    validate.columns(v, "v", W.shape[1])
     lengths, length = W.norm(dim=1, keepdim=True), v.norm(dim=-1, keepdim=True)
-    if not (lengths.all() and length.all()):
-        raise ValueError("W and v must not hold a zero vector: it has no direction")
+    for each in (lengths, length):
+        if not (each.isfinite() & (each > 0)).all():
+            raise ValueError("W and v must not hold a zero vector, nor one whose length overflows")
     return (W / lengths) @ (v / length if v.ndim == 1 else (v / length).T)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +15,9 @@ from torch import Tensor
 from featlearn import validate
 from featlearn.shi.data import Patterns
 from featlearn.shi.network import Net
+from featlearn.validate import Array
+
+MOST_VALUES, LONGEST = 2**26, 10**4
 
 
 def good_network(
@@ -28,7 +29,10 @@ def good_network(
     $\langle w,x\rangle = (c-k\mu)/(4k)$ at the count c. Three neurons make a hat of width $\delta =
     1/(16k)$ around each count, of height $y_c$.
     """
-    k = model.k
+    k = validate.instance(model, "model", Patterns).k
+    validate.size(3 * (k + 1) * model.d, "k and d")
+    validate.one_of(dtype, "dtype", validate.PRECISIONS)
+    device = validate.device(device)
     centres = (torch.arange(k + 1, dtype=torch.float64) - k * model.presence) / (4 * k)
     delta = 1 / (16 * k)
     b = (-centres[:, None] + delta * torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)).ravel()
@@ -49,15 +53,16 @@ class Components:
     beta: Tensor
 
 
-def _along(model: Patterns, W: Any) -> Tensor:
+def _along(model: Patterns, W: Array) -> Tensor:
     """q = MᵀW, the components of the weights along the dictionary, (units, D) in float64."""
+    if validate.instance(model, "model", Patterns).sigma == 0:
+        raise ValueError("model must have patterns that vary: σ̃ is zero")
     W = validate.as_tensor(W, "W", 2, like=(model.M,)).to(torch.float64)
-    if W.shape[1] != model.d:
-        raise ValueError(f"W must have {model.d} columns, got {W.shape[1]}")
+    validate.columns(W, "W", model.d)
     return W if model.M is None else W @ model.M.to(W)
 
 
-def components(model: Patterns, W: Any, b: Any, noise_std: float) -> Components:
+def components(model: Patterns, W: Array, b: Array, noise_std: float) -> Components:
     r"""The components of the population step while $yg(x) < 1$ everywhere: $-\nabla_{w_i}L =
     a_i\sum_jT_jM_j$, equation (1) of the proof of Lemma 5.
 
@@ -84,12 +89,14 @@ def components(model: Patterns, W: Any, b: Any, noise_std: float) -> Components:
     validate.same_length(Q, "W", b, "b")
     reach = (Q.abs().sum(1) / model.sigma + b.abs()).max().item() + 1 + 9 * noise_std
     h = 2 * math.pi / reach
+    nodes = 9 / noise_std / h
+    if nodes * max(model.D, _relevant_patterns(model)) > MOST_VALUES:
+        raise ValueError(
+            f"noise_std must be larger, or W, b and k = {model.k} smaller, got noise_std = "
+            f"{noise_std:g}: they ask for {nodes:.3g} nodes"
+        )
     t = h * (torch.arange(math.ceil(9 / (noise_std * h)), dtype=Q.dtype, device=Q.device) + 0.5)
     size = len(t) * max(model.D, 2**model.k)
-    if size > 2**26:
-        raise ValueError(
-            f"noise_std = {noise_std:g} and k = {model.k} ask for {len(t)} nodes and {2**model.k} relevant patterns: too many"
-        )
     T, beta = torch.empty_like(Q), torch.empty_like(b)
     side = max(1, 2**21 // size)
     for rows in (slice(start, start + side) for start in range(0, len(b), side)):
@@ -129,16 +136,22 @@ def _characteristic(
     return T, (torch.exp(1j * b[:, None] * t) * background * kernel).real.sum(-1)
 
 
+def _relevant_patterns(model: Patterns) -> float:
+    """2^k as a float, which does not overflow."""
+    return 2.0 ** min(model.k, 1000)
+
+
 def _relevant_table(model: Patterns, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """All 2^k relevant patterns: centred indicators (2^k, k), probabilities and labels (2^k,)."""
-    bits = torch.tensor(list(product((0.0, 1.0), repeat=model.k)), dtype=torch.float64)
+    codes, places = torch.arange(2**model.k), torch.arange(model.k - 1, -1, -1)
+    bits = ((codes[:, None] >> places) & 1).double()
     count = bits.sum(1).long()
     size = torch.tensor([math.comb(model.k, c) for c in range(model.k + 1)], dtype=torch.float64)
     parts = (bits - model.presence) / model.sigma, (model.counts / size)[count], model.labels[count]
     return tuple(part.to(device) for part in parts)
 
 
-def step_bounds(model: Patterns, W: Any, noise_std: float) -> tuple[Tensor, Tensor]:
+def step_bounds(model: Patterns, W: Array, noise_std: float) -> tuple[Tensor, Tensor]:
     r"""The error terms of the chapter's form of Lemma 5, with $q = M^\top w$ and $\Lambda =
     1/(\sqrt{2\pi}\,\sigma_\xi)$.
 
@@ -150,10 +163,13 @@ def step_bounds(model: Patterns, W: Any, noise_std: float) -> tuple[Tensor, Tens
     2/(\sqrt{2\pi e}\,\sigma_\xi^2)$; the smaller of the two.
     """
     noise_std, Q = validate.real(noise_std, "noise_std", above=0), _along(model, W)
-    Lambda, Lambda_2 = (
-        1 / (math.sqrt(2 * math.pi) * noise_std),
-        2 / (math.sqrt(2 * math.pi * math.e) * noise_std**2),
-    )
+    if _relevant_patterns(model) * (model.k + len(Q)) > 4 * MOST_VALUES:
+        raise ValueError(
+            f"model must have fewer relevant patterns, or W fewer rows, got k = {model.k} and "
+            f"{len(Q)} rows: the sums run over 2^k patterns"
+        )
+    Lambda = 1 / (math.sqrt(2 * math.pi) * noise_std)
+    Lambda_2 = 2 / (math.sqrt(2 * math.pi * math.e) * noise_std**2)
     phi, probability, _ = _relevant_table(model, Q.device)
     reach = (Q[:, list(model.A)] @ phi.T).abs()
     relevant = Lambda * reach @ (probability[:, None] * phi.abs())
@@ -164,7 +180,7 @@ def step_bounds(model: Patterns, W: Any, noise_std: float) -> tuple[Tensor, Tens
     return relevant, steepness * variance * Q[:, model.outside].abs()
 
 
-def walsh(values: Any) -> Tensor:
+def walsh(values: Array) -> Tensor:
     r"""$\hat f(S) = \mathbb{E}[f\chi_S]$ for all $2^D$ parities $\chi_S(\phi) = \prod_{j\in
     S}(2\phi_j-1)$ by the fast Walsh-Hadamard transform.
 
@@ -189,13 +205,12 @@ def walsh(values: Any) -> Tensor:
 def krawtchouk(D: int, k: int) -> np.ndarray:
     r"""(D+1,) the sum over all $\binom Dk$ parities of size k, at an input with w ones.
 
-    $\sum_i(-1)^{k-i}\binom wi\binom{D-w}{k-i}$, exact integers.
+    $\sum_i(-1)^{k-i}\binom wi\binom{D-w}{k-i}$, exact integers. With $x = D-w$ zeros it is
+    Krawtchouk's polynomial $\mathcal K_k(x)$, and $(D-x)\,\mathcal K_k(x+1) =
+    (D-2k)\,\mathcal K_k(x)-x\,\mathcal K_k(x-1)$ from $\mathcal K_k(0) = \binom Dk$.
     """
-    D, k = validate.integer(D, "D"), validate.integer(k, "k", at_least=0)
-    return np.array(
-        [
-            sum((-1) ** (k - i) * math.comb(w, i) * math.comb(D - w, k - i) for i in range(k + 1))
-            for w in range(D + 1)
-        ],
-        dtype=object,
-    )
+    D, k = validate.integer(D, "D", at_most=LONGEST), validate.integer(k, "k", at_least=0)
+    values = [0, math.comb(D, k)]
+    for x in range(D):
+        values.append(((D - 2 * k) * values[-1] - x * values[-2]) // (D - x))
+    return np.array(values[:0:-1], dtype=object)

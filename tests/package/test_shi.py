@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from featlearn import data, shi
+from featlearn.notebook import plot
 from featlearn.shi import Net, Patterns, odd, structured_counts, uniform_counts
 
 
@@ -51,6 +52,18 @@ def test_the_standard_example():
     assert Patterns(range(5), odd(5), 100).gamma == pytest.approx(0, abs=1e-12)
     down = Patterns(range(3), {0}, 5, structured_counts(3, {0}))
     assert down.gamma < 0
+
+
+@pytest.mark.parametrize("k", range(1, 9))
+def test_the_structured_parity_correlates_positively(k):
+    """For even k the two pairs of counts are equally far apart, and the first one is taken."""
+    task = Patterns(range(k), odd(k), k + 2, structured_counts(k, odd(k), 1.0))
+    largest = k if k % 2 else k - 1
+    assert task.gamma == pytest.approx(largest / (2 * k))
+    expected = torch.zeros(k + 1, dtype=torch.float64)
+    expected[[0, largest]] = 0.5
+    torch.testing.assert_close(task.counts, expected)
+    assert Patterns(range(k), odd(k), k + 2, structured_counts(k, odd(k))).gamma > 0
 
 
 def test_gamma_is_the_covariance_of_one_pattern_and_the_label():
@@ -303,7 +316,7 @@ def test_training_all_layers_follows_the_rng_and_moves_everything():
     task = standard()
     draw = task.sample(100, rng())
     net = shi.initialise(6, task, rng(1), kind="relu")
-    options = {"record": [0, 3], "rate": 0.01, "batch": 10}
+    options = {"record": [0, 3], "learning_rate": 0.01, "batch": 10}
     start, end = shi.train_all(net, draw.X, draw.y, rng=rng(2), **options)
     again = shi.train_all(net, draw.X, draw.y, rng=rng(2), **options)[1]
     other = shi.train_all(net, draw.X, draw.y, rng=rng(3), **options)[1]
@@ -313,7 +326,9 @@ def test_training_all_layers_follows_the_rng_and_moves_everything():
     assert not torch.equal(end.W, other.W)
     for name in ("W", "b", "a"):
         assert not torch.equal(getattr(end, name), getattr(net, name))
-    assert (end.a - net.a).abs().max() == pytest.approx(0.03, rel=0.2)  # Adam: rate × steps
+    assert (end.a - net.a).abs().max() == pytest.approx(
+        0.03, rel=0.2
+    )  # Adam: learning rate × steps
 
 
 @pytest.mark.parametrize("kind", shi.ACTIVATIONS)
@@ -432,7 +447,7 @@ def test_krawtchouk_is_the_sum_of_all_parities(D, k):
         assert values[w] == sum(math.prod(signs[j] for j in A) for A in combinations(range(D), k))
 
 
-def test_scaling_recovers_plane_angles():
+def test_the_map_of_cosines_recovers_plane_angles():
     angles = torch.linspace(0, 6, 25, dtype=torch.float64)
     points = torch.stack([angles.cos(), angles.sin()], dim=1)
     flat = plot.cosine_map(points @ points.T)
@@ -441,7 +456,7 @@ def test_scaling_recovers_plane_angles():
     )
 
 
-def test_scaling_lowers_the_stress_of_classical_scaling():
+def test_the_map_of_cosines_has_less_stress_than_classical_scaling():
     points = torch.nn.functional.normalize(torch.as_tensor(rng().standard_normal((30, 8))), dim=1)
     C, distances = points @ points.T, torch.cdist(points, points)
     centred = C - C.mean(0) - C.mean(1, keepdim=True) + C.mean()
@@ -460,9 +475,9 @@ def test_scaling_lowers_the_stress_of_classical_scaling():
     [
         (lambda: Patterns([0, 0], {1}, 4), "A must hold different"),
         (lambda: Patterns([4], {1}, 4), "A must hold different"),
-        (lambda: Patterns([], {1}, 4), "A must hold different"),
+        (lambda: Patterns([], {1}, 4), "A must not be empty"),
         (lambda: Patterns([0, 1], {3}, 4), "P must hold"),
-        (lambda: Patterns([0, 1], set(), 4), "P must hold"),
+        (lambda: Patterns([0, 1], set(), 4), "P must not be empty"),
         (lambda: Patterns([0, 1], {0, 1, 2}, 4), "P must hold"),
         (lambda: Patterns([0, 1], {1}, 4, [0.5, 0.5]), "counts must be 3"),
         (lambda: Patterns([0, 1], {1}, 4, [0.5, 0.6, -0.1]), "counts must be 3"),
@@ -470,22 +485,25 @@ def test_scaling_lowers_the_stress_of_classical_scaling():
         (lambda: Patterns([0, 1], {1}, 4, M=torch.ones(5, 4)), "M must have 4 orthonormal"),
         (lambda: structured_counts(3, {1}, 1.5), "weight must be at most 1"),
         (lambda: Net(torch.ones(2, 3), torch.ones(3), torch.ones(2)), "W and b"),
-        (lambda: shi.step(NET, X, Y, learning_rate=0.0), "eta must be greater"),
+        (lambda: shi.step(NET, X, Y, learning_rate=0.0), "learning_rate must be greater"),
         (lambda: shi.gradient(NET, X, 2 * Y), "y must hold labels"),
-        (lambda: shi.gradient(NET, X[:, :2], Y), "x must have 3 columns"),
+        (lambda: shi.gradient(NET, X[:, :2], Y), "X must have 3 columns"),
         (lambda: shi.gradient(NET, X, Y, loss="zero-one"), "loss must be one of"),
         (lambda: shi.activation(X, kind="tanh"), "kind must be one of"),
-        (lambda: shi.train_head(NET, X, Y, record=[]), "record must name"),
+        (lambda: shi.train_head(NET, X, Y, record=[]), "record must not be empty"),
         (
             lambda: shi.components(standard(), torch.ones(2, 19), torch.ones(2), 0.1),
             "W must have 20",
         ),
         (
             lambda: shi.components(standard(), torch.ones(2, 20), torch.ones(2), 0.0),
-            "noise must be greater",
+            "noise_std must be greater",
         ),
         (lambda: shi.components(standard(), torch.ones(2, 20), torch.ones(3), 0.1), "W and b"),
-        (lambda: shi.components(standard(), torch.ones(2, 20), torch.ones(2), 1e-7), "too many"),
+        (
+            lambda: shi.components(standard(), torch.ones(2, 20), torch.ones(2), 1e-7),
+            "noise_std must be",
+        ),
         (
             lambda: shi.step(NET, X, Y, learning_rate=0.1, lambda_w=-1.0),
             "lambda_w must be at least",
@@ -510,9 +528,9 @@ def test_scaling_lowers_the_stress_of_classical_scaling():
         (lambda: shi.accuracy(Y, [0.0, 1.0, 1.0, 0.0]), "y must hold labels"),
         (lambda: shi.cosines(X, torch.ones(2)), "v must have 3 columns"),
         (lambda: shi.cosines(0 * X, torch.ones(3)), "zero vector"),
-        (lambda: NET.features(torch.ones(2, 4)), "x must have 3 columns"),
+        (lambda: NET.features(torch.ones(2, 4)), "X must have 3 columns"),
         (lambda: standard().inputs(torch.ones(4, 1)), "phi must have 20 columns"),
-        (lambda: Patterns([0], {1}, 1, [0.0, 1.0]).inputs(torch.ones(1, 1)), "never vary"),
+        (lambda: Patterns([0], {1}, 1, [0.0, 1.0]).inputs(torch.ones(1, 1)), "counts must vary"),
         (lambda: standard().sample(0, rng()), "n must be at least 1"),
         (lambda: plot.cosine_map(torch.ones(1, 1)), "at least two"),
         (lambda: shi.walsh(torch.ones(6, 1)), "power of two"),
@@ -558,3 +576,89 @@ def test_the_whole_of_mnist_comes_from_openml(monkeypatch):
     assert digits.test.min() == 1
     assert set(digits.train_digits.tolist()) == {3}
     assert set(digits.test_digits.tolist()) == {8}
+
+
+HUGE = 10**13
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: odd(10**11), "k must be at most"),
+        (lambda: uniform_counts(10**11), "k must be at most"),
+        (lambda: structured_counts(10**11, {1}), "k must be at most"),
+        (lambda: structured_counts(2.5, {1}), "k must be an integer"),
+        (lambda: structured_counts(3, None), "P must be a sequence"),
+        (lambda: structured_counts(5000, {0}), "P must have, and leave out, a count"),
+        (lambda: Patterns(None, {1}, 4), "A must be a sequence"),
+        (lambda: Patterns([0, 1], {1}, HUGE), "D must be at most"),
+        (lambda: standard().sample(HUGE, rng()), "n and D must be smaller"),
+        (lambda: standard().sample(5, rng(), dtype=torch.float16), "dtype must be one of"),
+        (lambda: standard().sample(5, rng(), device="abacus"), "device must name"),
+        (lambda: standard().sample(5, None), "rng must be a numpy Generator"),
+        (lambda: shi.Sample(X, Y[:2]), "X and y must have the same"),
+        (lambda: shi.Sample(X, [0.0, 1.0, 1.0, 1.0]), "y must hold labels"),
+        (lambda: shi.krawtchouk(10**5, 10**5), "D must be at most 10000"),
+        (lambda: shi.step_bounds(standard(D=31, k=30), torch.ones(2, 31), 0.1), "k = 30"),
+        (lambda: shi.components(standard(D=31, k=30), torch.ones(2, 31), [0, 0], 0.1), "k = 30"),
+        (lambda: shi.components(standard(), torch.ones(2, 20), [0, 0], 1e-9), "noise_std must be"),
+        (lambda: shi.components(standard(), torch.ones(2, 20), [0, 0], 5e-324), "noise_std must"),
+        (lambda: shi.components(FIXED, torch.ones(2, 1), [0, 0], 0.1), "model must have patterns"),
+        (lambda: shi.step_bounds(FIXED, torch.ones(2, 1), 0.1), "model must have patterns"),
+        (lambda: shi.components(None, torch.ones(2, 20), [0, 0], 0.1), "model must be a Patterns"),
+        (lambda: shi.good_network(None), "model must be a Patterns"),
+        (lambda: shi.good_network(standard(), dtype=torch.int64), "dtype must be one of"),
+        (lambda: shi.initialise(3, None, rng()), "model must be a Patterns"),
+        (lambda: shi.initialise(HUGE, standard(), rng()), "pairs and d must be smaller"),
+        (lambda: shi.initialise(3, standard(), rng(), kind=None), "kind must be one of"),
+        (lambda: shi.gradient(None, X, Y), "net must be a Net"),
+        (lambda: shi.gradient(NET, X, Y, noise_std=-1.0), "noise_std must be at least 0"),
+        (lambda: shi.step(NET, X, Y, learning_rate=1e308), "learning_rate must be smaller"),
+        (
+            lambda: shi.two_steps(NET, None, DRAW, noise_std=0.1, learning_rate=1.0),
+            "first must be a Sample",
+        ),
+        (lambda: shi.train_head(NET, X, Y, record=[HUGE]), "record must be at most"),
+        (lambda: shi.train_head(NET, X, Y, record=5), "record must be a sequence"),
+        (
+            lambda: shi.train_tangent(RAMP, X, Y, record=[9], learning_rate=1e30, loss="square"),
+            "learning_rate must be smaller, got 1e[+]30: training diverges",
+        ),
+        (
+            lambda: shi.train_head(NET, X, Y, record=[9], learning_rate=1e38),
+            "learning_rate must be smaller, got 1e[+]38: a step would overflow",
+        ),
+        (lambda: shi.Tangent(NET, None), "change must be a Net"),
+        (lambda: shi.Tangent(NET, Net([[1.0]], [1.0], [1.0])), "net and change must have"),
+        (lambda: shi.cosines(1e200 * X.double(), X[0]), "W and v must not hold a zero vector, nor"),
+        (lambda: NET(torch.ones(2, 3, device="meta")), "X must be a dense tensor"),
+        (lambda: NET(torch.ones(2, 3).to_sparse()), "X must be a dense tensor"),
+        (lambda: NET(torch.ones(2, 3).half()), "X must be float32 or float64"),
+        (lambda: NET(np.ma.masked_equal(np.eye(3), 1.0)), "X must not be a masked array"),
+        (lambda: shi.walsh(None), "values must be an array of numbers"),
+    ],
+)
+def test_bad_calls_are_refused_at_the_door(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+FIXED = Patterns([0], {1}, 1, [0.0, 1.0])
+RAMP = Net(torch.ones(2, 3), torch.zeros(2), torch.ones(2), kind="relu")
+
+
+@pytest.mark.parametrize(("D", "k"), [(9, 4), (10, 12), (300, 140)])
+def test_krawtchouk_is_its_sum_of_binomials(D, k):
+    expected = [
+        sum((-1) ** (k - i) * math.comb(w, i) * math.comb(D - w, k - i) for i in range(k + 1))
+        for w in range(D + 1)
+    ]
+    assert shi.krawtchouk(D, k).tolist() == expected
+
+
+def test_a_step_in_float32_may_be_refused_where_float64_is_not():
+    draw, start = standard().sample(20, rng()), shi.initialise(3, standard(), rng())
+    assert torch.isfinite(shi.step(start, draw.X, draw.y, learning_rate=1e60).W).all()
+    single = Net(start.W.float(), start.b.float(), start.a.float())
+    with pytest.raises(ValueError, match="learning_rate must be smaller"):
+        shi.step(single, draw.X, draw.y, learning_rate=1e60)
