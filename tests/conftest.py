@@ -1,5 +1,5 @@
-"""No progress bars in stored outputs, notebooks in empty folders, the same examples for every
-property test, one line if there is no browser."""
+"""What all tests share: no progress bars, notebooks in empty folders and in order, long files
+first, the same examples for every property test, one line if there is no browser."""
 
 import ast
 import os
@@ -16,6 +16,24 @@ os.environ.pop("FEATLEARN_SEED", None)
 os.environ.pop("FEATLEARN_SCALE", None)
 settings.register_profile("featlearn", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("featlearn")
+
+# Seconds that the longest files take, in round numbers: workers take files in this order, so that
+# all end at about the same time. A file that is not here counts as ANY_NOTEBOOK or ANY_FILE.
+SECONDS = {
+    "07_shi.ipynb": 150,
+    "test_pages.py": 150,
+    "test_assignment.py": 90,
+    "06_damian.ipynb": 90,
+    "08_feature_learning_kernels.ipynb": 90,
+    "test_printing.py": 80,
+    "01_kernels.ipynb": 60,
+    "05_beyond_linearization.ipynb": 55,
+    "test_agreement.py": 40,
+    "test_live.py": 35,
+    "test_browser.py": 30,
+    "test_checks.py": 25,
+}
+ANY_NOTEBOOK, ANY_FILE = 30, 5
 
 
 class Elsewhere(nbval.plugin.RunningKernel):
@@ -53,6 +71,24 @@ def functions(chapter, **names):
         ]
     exec(compile(ast.unparse(tree), chapter, "exec"), names)
     return names
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """The cells of a notebook stay in order, whoever shuffles; for workers, long files come first.
+
+    `--dist loadfile --no-loadscope-reorder` hands files out in the order in which they are here.
+    """
+    place, parallel = {}, hasattr(config, "workerinput")
+    for item in items:
+        place.setdefault(item.path, len(place))
+
+    def key(item):
+        default = ANY_NOTEBOOK if item.path.suffix == ".ipynb" else ANY_FILE
+        seconds = SECONDS.get(item.path.name, default) if parallel else 0
+        return -seconds, place[item.path], getattr(item, "cell_num", 0)
+
+    items.sort(key=key)
 
 
 @pytest.fixture(scope="session")
