@@ -18,13 +18,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.func import vjp
 
 from featlearn import activations, validate
+from featlearn.validate import Array
+
+NORMS = ("nuclear", "frobenius")
 
 
-def quadratic_form(M: Any, G: Any) -> Tensor:
+def quadratic_form(M: Array, G: Array) -> Tensor:
     r"""$g_i^\top Mg_i$ for the rows $g_i$ of G, shape (..., n), for M of shape (..., D, D) and G of
     shape (..., n, D).
     """
@@ -34,10 +39,20 @@ def quadratic_form(M: Any, G: Any) -> Tensor:
         raise ValueError(
             f"M and G must end in (D, D) and (n, D), got {tuple(M.shape)} and {tuple(G.shape)}"
         )
+    for first, second in zip(M.shape[-3::-1], G.shape[-3::-1], strict=False):
+        if first != second and 1 not in (first, second):
+            raise ValueError(
+                f"M and G must have leading axes that go together, got {tuple(M.shape)} and "
+                f"{tuple(G.shape)}"
+            )
+    return _quadratic_form(M, G)
+
+
+def _quadratic_form(M: Tensor, G: Tensor) -> Tensor:
     return ((G @ M) * G).sum(dim=-1)
 
 
-def _measurements(G: Any, y: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _measurements(G: Array, y: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""G, y, the pseudo-inverse of the Gram matrix $(g_i\cdot g_j)^2$, and the interpolant of least
     Frobenius norm.
     """
@@ -45,8 +60,11 @@ def _measurements(G: Any, y: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     y = validate.as_tensor(y, "y").to(G)
     if G.ndim < 2 or y.shape != G.shape[:-1]:
         raise ValueError(
-            f"G and y must have shapes (..., n, D) and (..., n), got {tuple(G.shape)}, {tuple(y.shape)}"
+            f"G and y must have shapes (..., n, D) and (..., n), got {tuple(G.shape)} and "
+            f"{tuple(y.shape)}"
         )
+    validate.size(G.numel() // G.shape[-1] * G.shape[-2], "G")
+    validate.size(G.numel() // G.shape[-2] * G.shape[-1], "G")
     inverse = torch.linalg.pinv((G @ G.mT).square(), hermitian=True)
     return G, y, inverse, _combine(G, (inverse @ y[..., None])[..., 0])
 
@@ -56,7 +74,7 @@ def _combine(G: Tensor, weights: Tensor) -> Tensor:
     return G.mT @ (weights[..., None] * G)
 
 
-def minimum_frobenius(G: Any, y: Any) -> Tensor:
+def minimum_frobenius(G: Array, y: Array) -> Tensor:
     r"""The symmetric $M$ of least $\|M\|_F$ with $g_i^\top Mg_i = y_i$ for all i, shape (..., D,
     D).
 
@@ -73,7 +91,9 @@ def minimum_frobenius(G: Any, y: Any) -> Tensor:
     return _measurements(G, y)[3]
 
 
-def minimum_nuclear(G: Any, y: Any, *, iterations: int = 500, tolerance: float = 1e-7) -> Tensor:
+def minimum_nuclear(
+    G: Array, y: Array, *, iterations: int = 500, tolerance: float = 1e-7
+) -> Tensor:
     r"""The symmetric $M$ of least nuclear norm with $g_i^\top Mg_i = y_i$ for all i, shape (..., D,
     D).
 
@@ -106,7 +126,7 @@ def minimum_nuclear(G: Any, y: Any, *, iterations: int = 500, tolerance: float =
     tolerance = max(tolerance, 10 * torch.finfo(G.dtype).eps)
     Z, tau = P, 0.3 * torch.linalg.matrix_norm(P, ord=2)[..., None]
     for _ in range(iterations):
-        P = Z - _combine(G, (inverse @ (quadratic_form(Z, G) - y)[..., None])[..., 0])
+        P = Z - _combine(G, (inverse @ (_quadratic_form(Z, G) - y)[..., None])[..., 0])
         s, U = torch.linalg.eigh(2 * P - Z)
         N = (U * (s.sign() * (s.abs() - tau).clamp_min(0))[..., None, :]) @ U.mT
         Z = Z + N - P
@@ -138,10 +158,8 @@ class SignedNetwork:
     activation: str | Callable[[Tensor], Tensor] = torch.nn.functional.softplus
 
     def __post_init__(self) -> None:
-        W, a = (
-            validate.as_tensor(self.W, "W", (2, 3), like=(self.a,)),
-            validate.as_tensor(self.a, "a"),
-        )
+        W = validate.as_tensor(self.W, "W", (2, 3), like=(self.a,))
+        a = validate.as_tensor(self.a, "a")
         if a.shape != W.shape[:-1]:
             raise ValueError(
                 f"a must have shape {tuple(W.shape[:-1])} to go with W, got {tuple(a.shape)}"
@@ -164,9 +182,11 @@ class SignedNetwork:
     ) -> SignedNetwork:
         r"""$w_j \sim N(0, I/d)$ and random signs $a_j = \pm1$."""
         validate.generator(rng, "rng")
-        validate.one_of(dtype, "dtype", (torch.float32, torch.float64))
+        validate.one_of(dtype, "dtype", validate.PRECISIONS)
+        device, activation = validate.device(device), activations.get(activation)
         batch = () if members is None else (validate.integer(members, "members"),)
         shape = (*batch, validate.integer(width, "width"), validate.integer(d, "d"))
+        validate.size(math.prod(shape), "width, d and members")
         W = rng.standard_normal(shape) / math.sqrt(d)
         a = rng.choice([-1.0, 1.0], shape[:-1])
         return cls(
@@ -177,18 +197,17 @@ class SignedNetwork:
         r"""$\frac1{\sqrt m}\sum_ja_jh_j$ for neurons $h$ of shape (..., n, m)."""
         return (neurons @ self.a[..., None])[..., 0] / math.sqrt(self.W.shape[-2])
 
-    def _inputs(self, X: Any) -> Tensor:
+    def _inputs(self, X: Array) -> Tensor:
         X = validate.as_tensor(X, "X", (2, 3)).to(self.W)
-        if X.shape[-1] != self.W.shape[-1]:
-            raise ValueError(f"X must have {self.W.shape[-1]} columns, got {X.shape[-1]}")
+        validate.columns(X, "X", self.W.shape[-1])
         if X.ndim == 3 and X.shape[:1] != self.W.shape[:-2]:
             members = "one network" if self.W.ndim == 2 else f"{len(self.W)} members"
             raise ValueError(
-                f"X must have shape (n, d), or one batch a member: got {len(X)} for {members}"
+                f"X must have shape (n, d), or a batch for each member: got {len(X)} for {members}"
             )
         return X
 
-    def _labels(self, y: Any, n: int) -> Tensor:
+    def _labels(self, y: Array, n: int) -> Tensor:
         y = validate.as_tensor(y, "y", (1, 2)).to(self.W)
         if y.shape not in ((n,), (*self.W.shape[:-2], n)):
             raise ValueError(
@@ -196,7 +215,7 @@ class SignedNetwork:
             )
         return y
 
-    def _movement(self, V: Any) -> Tensor:
+    def _movement(self, V: Array) -> Tensor:
         V = validate.as_tensor(V, "V", finite=False).to(self.W)
         if V.shape != self.W.shape:
             raise ValueError(
@@ -204,7 +223,7 @@ class SignedNetwork:
             )
         return V
 
-    def __call__(self, V: Any, X: Any, signs: Any = 1.0) -> Tensor:
+    def __call__(self, V: Array, X: Array, signs: Array = 1.0) -> Tensor:
         """The outputs at the rows of X, shape (n,) or (B, n).
 
         `signs` is a number or has the shape of a.
@@ -215,35 +234,46 @@ class SignedNetwork:
             raise ValueError(
                 f"signs must be a number or have shape {tuple(self.a.shape)}, got {tuple(z.shape)}"
             )
-        moved = self.W + z[..., None] * V
+        return self._output(V, X, z)
+
+    def _output(self, V: Tensor, X: Tensor, z: Tensor | None = None) -> Tensor:
+        """The outputs under the signs z, all +1 unless given."""
+        moved = self.W + (V if z is None else z[..., None] * V)
         return self._sum(self.activation(X @ moved.mT) - self.activation(X @ self.W.mT))
 
-    def mean(self, V: Any, X: Any) -> Tensor:
+    def mean(self, V: Array, X: Array) -> Tensor:
         r"""$\mathbb{E}_zf_V(x) = \frac12(f_V+f_{-V})$.
 
         Exact, because each neuron has a sign of its own.
         """
-        return (self(V, X) + self(V, X, -1.0)) / 2
+        X, V = self._inputs(X), self._movement(V)
+        return self._mean(V, X)
 
-    def variance(self, V: Any, X: Any) -> Tensor:
+    def _mean(self, V: Tensor, X: Tensor) -> Tensor:
+        return (self._output(V, X) + self._output(-V, X)) / 2
+
+    def variance(self, V: Array, X: Array) -> Tensor:
         r"""$\mathrm{Var}_zf_V(x) = \frac1m\sum_ja_j^2\,\tfrac14\bigl[\sigma((w_j+v_j)\cdot
         x)-\sigma((w_j-v_j)\cdot x)\bigr]^2$.
         """
         X, V = self._inputs(X), self._movement(V)
+        return self._variance(V, X)
+
+    def _variance(self, V: Tensor, X: Tensor) -> Tensor:
         odd = (self.activation(X @ (self.W + V).mT) - self.activation(X @ (self.W - V).mT)) / 2
         return (odd.square() @ self.a.square()[..., None])[..., 0] / self.W.shape[-2]
 
-    def expected_loss(self, V: Any, X: Any, y: Any, penalty: float = 0.0) -> Tensor:
+    def expected_loss(self, V: Array, X: Array, y: Array, penalty: float = 0.0) -> Tensor:
         r"""$\mathbb{E}_z\frac1{2n}\sum_i(f_{V,z}(x_i)-y_i)^2+\lambda\sum_j\|v_j\|^4$, a number or
         (B,): loss of the mean plus half the variance.
         """
         penalty = validate.real(penalty, "penalty", at_least=0)
         X, V = self._inputs(X), self._movement(V)
         y = self._labels(y, X.shape[-2])
-        fit = ((self.mean(V, X) - y).square() + self.variance(V, X)).mean(dim=-1) / 2
+        fit = ((self._mean(V, X) - y).square() + self._variance(V, X)).mean(dim=-1) / 2
         return fit + penalty * V.square().sum(dim=-1).square().sum(dim=-1)
 
-    def taylor(self, V: Any, X: Any) -> tuple[Tensor, Tensor]:
+    def taylor(self, V: Array, X: Array) -> tuple[Tensor, Tensor]:
         r"""The first two terms of $f_V$ in V, each of the shape of the output.
 
         $\frac1{\sqrt m}\sum_ja_j\sigma'(w_j\cdot x)\,v_j\cdot x$ and $\frac1{2\sqrt
@@ -258,8 +288,8 @@ class SignedNetwork:
 
     def descent(
         self,
-        X: Any,
-        y: Any,
+        X: Array,
+        y: Array,
         *,
         learning_rate: float | Tensor,
         steps: int,
@@ -275,7 +305,7 @@ class SignedNetwork:
         Parameters
         ----------
         X, y
-            (n, d) and (n,), or one batch a member, (B, n, d) and (B, n).
+            (n, d) and (n,), or a batch for each member, (B, n, d) and (B, n).
         learning_rate, steps
             $\eta$, one number or (B,) for each member its own, and the number of steps. A member
             that diverges ends in NaN; when all have, this raises.
@@ -287,17 +317,26 @@ class SignedNetwork:
         eta = validate.as_tensor(learning_rate, "learning_rate", (0, 1)).to(self.W)
         if (eta <= 0).any() or (eta.ndim == 1 and eta.shape != self.W.shape[:-2]):
             raise ValueError(
-                f"learning_rate must be positive, one number or one for each member, got {learning_rate!r}"
+                "learning_rate must be positive, one number or one for each member, got "
+                f"{learning_rate!r}"
             )
-        steps, penalty = (
-            validate.integer(steps, "steps", at_least=0),
-            validate.real(penalty, "penalty", at_least=0),
-        )
-        eta = eta[..., None, None]
+        steps = validate.integer(steps, "steps", at_least=0)
+        penalty = validate.real(penalty, "penalty", at_least=0)
         X = self._inputs(X)
         y = self._labels(y, X.shape[-2])
         if rng is not None:
             validate.generator(rng, "rng")
+        return self._descent(X, y, eta[..., None, None], steps, penalty, rng)
+
+    def _descent(
+        self,
+        X: Tensor,
+        y: Tensor,
+        eta: Tensor,
+        steps: int,
+        penalty: float,
+        rng: np.random.Generator | None,
+    ) -> Iterator[Tensor]:
         start = self._sum(self.activation(X @ self.W.mT))
         scale = self.a / (math.sqrt(self.W.shape[-2]) * X.shape[-2])
         V = torch.zeros_like(self.W)
@@ -314,16 +353,16 @@ class SignedNetwork:
             V = V - eta * (gradient + 4 * penalty * V.square().sum(dim=-1, keepdim=True) * V)
             if not torch.isfinite(V).any():
                 raise ValueError(
-                    f"training diverges with learning_rate={learning_rate}: take a smaller one"
+                    f"learning_rate must be smaller, got {eta.max().item():g}: training diverges"
                 )
             yield V
 
-    def train(self, X: Any, y: Any, **options: Any) -> Tensor:
+    def train(self, X: Array, y: Array, **options: Any) -> Tensor:
         """The last movement V of `descent` with the same arguments."""
         return deque(self.descent(X, y, **options), maxlen=1).pop()
 
 
-def whitener(G: Any) -> Tensor:
+def whitener(G: Array) -> Tensor:
     r"""$\hat\Sigma^{-1/2}$ with $\hat\Sigma = \frac1n\sum_ig_ig_i^\top$, shape (..., D, D).
 
     Directions without data are dropped.
@@ -336,7 +375,7 @@ def whitener(G: Any) -> Tensor:
     return (U.mT * torch.where(seen, 1 / s, 0.0)[..., None, :]) @ U
 
 
-class ThreeLayer:
+class ThreeLayer(BaseEstimator):
     r"""$f(x) = \hat g^\top M\hat g$ with $\hat g = \hat\Sigma^{-1/2}g(x)$: features, whitening, a
     quadratic layer. Source: S3, three layers.
 
@@ -366,31 +405,42 @@ class ThreeLayer:
         iterations: int = 500,
         tolerance: float = 1e-7,
     ) -> None:
-        if not callable(features):
-            raise TypeError(f"features must be a function, got {type(features).__name__}")
-        self.features, self.whiten = features, whiten
-        self.norm = validate.one_of(norm, "norm", ("nuclear", "frobenius"))
-        self.iterations = validate.integer(iterations, "iterations")
-        self.tolerance = validate.real(tolerance, "tolerance", above=0)
+        self.features = features
+        self.norm = norm
+        self.whiten = whiten
+        self.iterations = iterations
+        self.tolerance = tolerance
 
-    def fit(self, X: Any, y: Any) -> ThreeLayer:
+    def fit(self, X: Array, y: Array) -> ThreeLayer:
         """X of shape (..., n, d) and y of shape (..., n); leading axes are independent problems."""
-        G = validate.as_tensor(self.features(validate.as_tensor(X, "X", like=(y,))), "features(X)")
-        self.H_ = (
-            whitener(G) if self.whiten else torch.eye(G.shape[-1], dtype=G.dtype, device=G.device)
-        )
+        validate.function(self.features, "features")
+        validate.one_of(self.norm, "norm", NORMS)
+        whiten = validate.flag(self.whiten, "whiten")
+        iterations = validate.integer(self.iterations, "iterations")
+        tolerance = validate.real(self.tolerance, "tolerance", above=0)
+        G = self._features(validate.as_tensor(X, "X", like=(y,)))
+        identity = torch.eye(G.shape[-1], dtype=G.dtype, device=G.device)
+        self.H_ = whitener(G) if whiten else identity
         if self.norm == "nuclear":
-            self.M_ = minimum_nuclear(
-                G @ self.H_, y, iterations=self.iterations, tolerance=self.tolerance
-            )
+            self.M_ = minimum_nuclear(G @ self.H_, y, iterations=iterations, tolerance=tolerance)
         else:
             self.M_ = minimum_frobenius(G @ self.H_, y)
         return self
 
-    def predict(self, X: Any) -> Tensor:
-        """The values at X of shape (m, d), or (..., m, d) for one set a problem."""
-        if not hasattr(self, "M_"):
-            raise ValueError("call fit before predict")
-        return quadratic_form(
-            self.M_, self.features(validate.as_tensor(X, "X").to(self.H_)) @ self.H_
-        )
+    def predict(self, X: Array) -> Tensor:
+        """The values at X of shape (m, d), or (..., m, d), a set for each problem."""
+        check_is_fitted(self, "M_")
+        G = self._features(validate.as_tensor(X, "X").to(self.H_))
+        validate.columns(G, "features(X)", self.H_.shape[-2])
+        return quadratic_form(self.M_, G @ self.H_)
+
+    def _features(self, X: Tensor) -> Tensor:
+        """g at the rows of X, which must have a row for each."""
+        if X.ndim < 2:
+            raise ValueError(f"X must have shape (..., n, d), got {tuple(X.shape)}")
+        G = validate.as_tensor(self.features(X), "features(X)")
+        if G.ndim < 2 or G.shape[:-1] != X.shape[:-1]:
+            raise ValueError(
+                f"features(X) must have shape {(*X.shape[:-1], 'D')}, got {tuple(G.shape)}"
+            )
+        return G

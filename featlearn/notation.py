@@ -8,19 +8,19 @@ sides describe the same function, the same trajectory or the same minimiser.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 from torch import Tensor
 
 from featlearn import activations, networks, validate
+from featlearn.validate import Array
 
 LOSSES = ("half-sum", "sum", "mean", "half-mean")
 HERMITE = ("h", "He", "H", "mean")
 
 
-def hermite_coefficients(values: Any, source: str, target: str) -> Tensor:
+def hermite_coefficients(values: Array, source: str, target: str) -> Tensor:
     r"""The coefficients of one function in another convention; degree $k = 0, 1, \dots$ runs along
     the first axis.
 
@@ -46,7 +46,12 @@ def hermite_coefficients(values: Any, source: str, target: str) -> Tensor:
         "mean": torch.lgamma(k + 1) / 2,
     }
     factor = torch.exp(log[target] - log[source]).reshape(-1, *[1] * (values.ndim - 1))
-    return (values.double() * factor).to(values)
+    converted = torch.where(values == 0, 0.0, values.double() * factor).to(values)
+    if not torch.isfinite(converted).all():
+        raise ValueError(
+            f"values must have fewer degrees, got {len(values)}: {target!r} leaves {values.dtype}"
+        )
+    return converted
 
 
 def _factor(loss: str, n: int, name: str) -> float:
@@ -85,28 +90,24 @@ def kernel_ridge(ridge: float, n: int, loss: str = "mean", *, half: bool = True)
     Algorithm 1 has the loss "mean" and the half, so $\mu = n\lambda/2$.
     """
     ridge, n = validate.real(ridge, "ridge", at_least=0), validate.integer(n, "n")
-    if not isinstance(half, bool):
-        raise TypeError(f"half must be True or False, got {half!r}")
-    return (1 if half else 2) * ridge / _factor(loss, n, "loss")
+    return (1 if validate.flag(half, "half") else 2) * ridge / _factor(loss, n, "loss")
 
 
-def unscaled_features(theta: Any, learning_rate: float) -> tuple[Tensor, float]:
+def unscaled_features(theta: Array, learning_rate: float) -> tuple[Tensor, float]:
     r"""$\theta/\sqrt p$ and $\eta/p$: the model $\theta^\top\phi(x)$, $K = \phi\phi^\top$, that
     follows $\theta^\top\phi(x)/\sqrt p$, $K = \phi\phi^\top/p$.
 
     p is the length of the last axis of `theta`.
     """
-    theta, eta = (
-        validate.as_tensor(theta, "theta"),
-        validate.real(learning_rate, "learning_rate", above=0),
-    )
+    theta = validate.as_tensor(theta, "theta")
+    eta = validate.real(learning_rate, "learning_rate", above=0)
     if theta.ndim == 0:
         raise ValueError("theta must have an axis of features, got a number")
     p = theta.shape[-1]
     return theta / math.sqrt(p), eta / p
 
 
-def _ntk_network(network: Any) -> networks.Network:
+def _ntk_network(network: networks.Network) -> networks.Network:
     if not isinstance(network, networks.Network) or network.parametrisation != "ntk":
         raise ValueError(f"network must be a Network in NTK parametrisation, got {network!r}")
     return network
@@ -125,12 +126,17 @@ def to_standard(
     factors = {
         name: math.sqrt(rate) for name, rate in standard_learning_rates(network, 1.0).items()
     }
-    if set(theta) != set(factors):
-        raise ValueError(f"theta must have the entries {sorted(factors)}, got {sorted(theta)}")
+    if set(validate.instance(theta, "theta", Mapping)) != set(factors):
+        raise ValueError(
+            f"theta must have the entries {sorted(factors)}, got {sorted(map(str, theta))}"
+        )
     standard = networks.Network(
         network.widths, network.activation, network.sigma_w, network.sigma_b, "standard"
     )
-    return standard, {name: factors[name] * value for name, value in theta.items()}
+    return standard, {
+        name: factors[name] * validate.as_tensor(value, f"theta[{name!r}]")
+        for name, value in theta.items()
+    }
 
 
 def standard_learning_rates(network: networks.Network, learning_rate: float) -> dict[str, float]:
@@ -150,9 +156,9 @@ def standard_learning_rates(network: networks.Network, learning_rate: float) -> 
 
 
 def two_layer_kernels(
-    a: Any,
-    W: Any,
-    X: Any,
+    a: Array,
+    W: Array,
+    X: Array,
     *,
     outer: float = 1.0,
     inner: float = 1.0,
@@ -179,23 +185,23 @@ def two_layer_kernels(
     X = validate.as_tensor(X, "X", 2)
     a, W = validate.as_tensor(a, "a", 1).to(X), validate.as_tensor(W, "W", 2).to(X)
     validate.same_length(a, "a", W, "W")
-    if W.shape[1] != X.shape[1]:
-        raise ValueError(f"W must have {X.shape[1]} columns, got {W.shape[1]}")
+    validate.columns(W, "W", X.shape[1])
+    validate.size(len(X) * (len(X) + len(W)), "X and W")
     c, s = validate.real(outer, "outer", above=0), validate.real(inner, "inner", above=0)
     sigma, preactivation = activations.get(activation), s * X @ W.T
     feature, slope = sigma(preactivation), a * sigma.derivative(preactivation)
     return (c * s) ** 2 * (slope @ slope.T) * (X @ X.T), c**2 * feature @ feature.T
 
 
-def to_sphere(X: Any) -> Tensor:
+def to_sphere(X: Array) -> Tensor:
     r"""$\sqrt d\,x/\|x\|$ for each row.
 
     Gaussian points, moved to the sphere of radius $\sqrt d$ that they are near.
     """
     X = validate.as_tensor(X, "X", 2)
     length = X.norm(dim=1, keepdim=True)
-    if (length == 0).any():
-        raise ValueError("X must not have a row of zeros: it has no direction")
+    if not (length.isfinite() & (length > 0)).all():
+        raise ValueError("X must not have a row of zeros, nor one whose length overflows")
     return math.sqrt(X.shape[1]) * X / length
 
 
@@ -209,7 +215,7 @@ def unit_bandwidth(bandwidth: float, d: int) -> float:
     return validate.real(bandwidth, "bandwidth", above=0) / math.sqrt(validate.integer(d, "d"))
 
 
-def to_signs(phi: Any) -> Tensor:
+def to_signs(phi: Array) -> Tensor:
     r"""$2\tilde\phi-1$: indicators in {0, 1} as signs.
 
     A count of ones among k of them is $c = \frac12(k+\sum_js_j)$.
@@ -226,8 +232,8 @@ def flip_labels(P: Collection[int], k: int) -> frozenset[int]:
     A P that contains 0 is not a subset of $[k] = \{1, \dots, k\}$, its complement is: S4's $P
     \subseteq [k]$ has every label function up to its sign.
     """
-    k = validate.integer(k, "k")
-    counts = {validate.integer(c, "P", at_least=0) for c in P}
-    if counts and max(counts) > k:
+    k = validate.integer(k, "k", at_most=10**6)
+    counts = set(validate.integers(P, "P", at_least=0))
+    if max(counts) > k:
         raise ValueError(f"P must be a subset of 0 to {k}, got {sorted(counts)}")
     return frozenset(range(k + 1)) - counts

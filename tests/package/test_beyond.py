@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from featlearn import hermite, stream
 from featlearn.beyond import (
@@ -136,14 +138,53 @@ def test_problems_in_a_batch_do_not_mix():
             draw(4, 3), draw(5, 3), draw(5, 1)
         ),
         lambda: SignedNetwork.draw(4, 3, stream("tests/draw"), dtype=torch.int64),
-        lambda: ThreeLayer(lambda X: X, iterations=-5),
-        lambda: ThreeLayer(lambda X: X, "operator"),
-        lambda: ThreeLayer(lambda X: X).predict(draw(5, 3)),
+        lambda: ThreeLayer(lambda X: X, iterations=-5).fit(draw(4, 3), draw(4)),
+        lambda: ThreeLayer(lambda X: X, "operator").fit(draw(4, 3), draw(4)),
+        lambda: SignedNetwork(draw(4, 3), draw(4)).descent(
+            draw(5, 3), draw(4), learning_rate=1.0, steps=1
+        ),
     ],
 )
 def test_wrong_input_is_refused(call):
-    with pytest.raises(ValueError, match=r"must|call fit"):
+    with pytest.raises(ValueError, match="must"):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: quadratic_form(draw(2, 3, 3), draw(4, 5, 3)), "M and G must have leading axes"),
+        (lambda: quadratic_form(None, draw(5, 3)), "M must be an array of numbers"),
+        (lambda: minimum_frobenius(draw(4, 3).to_sparse(), draw(4)), "G must be a dense tensor"),
+        (lambda: whitener(draw(4, 3).to("meta")), "G must be a dense tensor"),
+        (lambda: SignedNetwork.draw(10**13, 3, stream("tests/x")), "width, d and members must be"),
+        (lambda: SignedNetwork.draw(4, 3, None), "rng must be a numpy Generator"),
+        (lambda: SignedNetwork.draw(4, 3, stream("tests/x"), device="abacus"), "device must name"),
+        (lambda: SignedNetwork(draw(4, 3), draw(4), activation=3), "activation must be"),
+        (lambda: ThreeLayer(None).fit(draw(4, 3), draw(4)), "features must be callable"),
+        (lambda: ThreeLayer(lambda X: X, whiten=3).fit(draw(4, 3), draw(4)), "whiten must be True"),
+        (lambda: ThreeLayer(lambda X: X[0]).fit(draw(4, 3), draw(4)), r"features\(X\) must have"),
+        (lambda: ThreeLayer(lambda X: None).fit(draw(4, 3), draw(4)), r"features\(X\) must be"),
+        (lambda: ThreeLayer(lambda X: X).fit(draw(4), draw(4)), "X must have shape"),
+        (
+            lambda: ThreeLayer(lambda X: X).fit(draw(4, 3), draw(4)).predict(draw(5, 2)),
+            r"features\(X\) must have 3 columns",
+        ),
+    ],
+)
+def test_bad_calls_are_refused_at_the_door(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_three_layers_keep_the_conventions_of_scikit_learn():
+    model = ThreeLayer(lambda X: X, "operator", iterations=-5)
+    assert model.get_params()["norm"] == "operator"
+    assert clone(model).iterations == -5
+    with pytest.raises(NotFittedError):
+        model.predict(draw(5, 3))
+    model.set_params(norm="frobenius", iterations=7)
+    assert model.fit(draw(4, 3), draw(4)) is model
 
 
 def small(m=6, d=4):
@@ -218,7 +259,9 @@ def test_members_of_an_ensemble_do_not_mix_and_take_their_own_steps():
 
 def test_divergence_is_reported():
     net, _, X = small()
-    with pytest.raises(ValueError, match="diverges"):
+    with pytest.raises(
+        ValueError, match=r"learning_rate must be smaller, got 1e[+]06: training div"
+    ):
         net.train(X, X[:, 0], learning_rate=1e6, steps=5, penalty=1.0)
 
 

@@ -201,7 +201,7 @@ THETA = NETWORK.initialise(stream("tests/small"))
         (
             lambda: notation.convert_learning_rate(0.0, 3, "sum", "mean"),
             ValueError,
-            "step must be greater than 0",
+            "learning_rate must be greater than 0",
         ),
         (
             lambda: notation.convert_learning_rate(1.0, 0, "sum", "mean"),
@@ -235,7 +235,7 @@ THETA = NETWORK.initialise(stream("tests/small"))
         (
             lambda: notation.unscaled_features([1.0], -0.1),
             ValueError,
-            "step must be greater than 0",
+            "learning_rate must be greater than 0",
         ),
         (lambda: notation.to_standard(None, {}), ValueError, "network must be a Network in NTK"),
         (
@@ -251,7 +251,7 @@ THETA = NETWORK.initialise(stream("tests/small"))
         (
             lambda: notation.standard_learning_rates(NETWORK, 0.0),
             ValueError,
-            "step must be greater than 0",
+            "learning_rate must be greater than 0",
         ),
         (
             lambda: notation.two_layer_kernels([1.0], np.ones((2, 3)), np.ones((4, 3))),
@@ -288,8 +288,39 @@ def test_wrong_inputs_are_named(call, error, message):
         call()
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: notation.hermite_coefficients(np.ones(400), "h", "mean"),
+            "values must have fewer",
+        ),
+        (lambda: notation.hermite_coefficients(torch.ones(9).half(), "h", "He"), "values must be"),
+        (lambda: notation.hermite_coefficients(None, "h", "He"), "values must be an array"),
+        (lambda: notation.to_standard(NETWORK, None), "theta must be a Mapping"),
+        (lambda: notation.to_standard(NETWORK, {**THETA, "W1": None}), r"theta\['W1'\] must be an"),
+        (lambda: notation.to_sphere(np.full((2, 3), 1e200)), "X must not have a row of zeros, nor"),
+        (lambda: notation.two_layer_kernels([1.0], [[1.0]], [[1.0]], activation=3), "activation"),
+        (lambda: notation.flip_labels({1}, 10**12), "k must be at most"),
+        (lambda: notation.flip_labels(None, 4), "P must be a sequence"),
+        (lambda: notation.to_signs(np.ma.masked_equal([0, 1], 1)), "phi must not be a masked"),
+    ],
+)
+def test_bad_calls_are_refused_at_the_door(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
 def test_zeros_stay_zero_at_high_degree_in_float32():
     values = torch.zeros(70)
     values[0] = 1.0
     found = notation.hermite_coefficients(values, "He", "mean")
     assert found.dtype == torch.float32 and not found.isnan().any() and not found[1:].any()
+
+
+def test_zeros_stay_zero_where_the_factor_overflows():
+    values = torch.zeros(400, dtype=torch.float64)
+    values[3] = 1.0
+    found = notation.hermite_coefficients(values, "h", "mean")
+    assert found[3].item() == pytest.approx(6**0.5)
+    assert found.count_nonzero() == 1
