@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,18 +22,46 @@ ABOUT = {"id": "ker-x.y", "says": "a sentence", "source": "S1"}
 @pytest.mark.parametrize(
     ("settle", "good", "bad"),
     [
-        (claims.equals, {"predicted": 1, "measured": [0.9, 1.1], "tol": 0.2}, {"predicted": 1, "measured": [1, 1.3], "tol": 0.2}),
-        (claims.equals, {"predicted": 0, "measured": 0, "tol": 0}, {"predicted": 0, "measured": float("nan"), "tol": 1}),
+        (
+            claims.equals,
+            {"predicted": 1, "measured": [0.9, 1.1], "tol": 0.2},
+            {"predicted": 1, "measured": [1, 1.3], "tol": 0.2},
+        ),
+        (
+            claims.equals,
+            {"predicted": 0, "measured": 0, "tol": 0},
+            {"predicted": 0, "measured": float("nan"), "tol": 1},
+        ),
         (claims.bound, {"measured": [1, 2], "at_most": 2}, {"measured": [1, 2.1], "at_most": 2}),
         (claims.bound, {"measured": [1, 2], "at_least": 1}, {"measured": [1, 0.9], "at_least": 1}),
-        (claims.bound, {"measured": [1, 2], "at_most": [1, 3]}, {"measured": [2, 2], "at_most": [1, 3]}),
-        (claims.bound, {"measured": [1, 4], "at_least": [1, 3]}, {"measured": [1, 2], "at_least": [1, 3]}),
+        (
+            claims.bound,
+            {"measured": [1, 2], "at_most": [1, 3]},
+            {"measured": [2, 2], "at_most": [1, 3]},
+        ),
+        (
+            claims.bound,
+            {"measured": [1, 4], "at_least": [1, 3]},
+            {"measured": [1, 2], "at_least": [1, 3]},
+        ),
         (claims.bound, {"measured": 1, "at_most": 2}, {"measured": float("nan"), "at_most": 2}),
-        (claims.ordering, {"smaller": [1, 2], "larger": [3, 6], "factor": 3}, {"smaller": [1, 2], "larger": [3, 5.9], "factor": 3}),
-        (claims.exponent, {"predicted": 1, "fit": PowerLaw(0.97, (0.95, 1.02), 1), "within": 0.1}, {"predicted": 1, "fit": PowerLaw(0.8, (0.75, 0.85), 1), "within": 0.1}),
-        (claims.exponent, {"predicted": 1, "fit": PowerLaw(0.95, (0.92, 0.98), 1), "within": 0.1}, {"predicted": 1, "fit": PowerLaw(1.0, (0.5, 1.5), 1), "within": 0.1}),
+        (
+            claims.ordering,
+            {"smaller": [1, 2], "larger": [3, 6], "factor": 3},
+            {"smaller": [1, 2], "larger": [3, 5.9], "factor": 3},
+        ),
+        (
+            claims.exponent,
+            {"predicted": 1, "fit": PowerLaw(0.97, (0.95, 1.02), 1), "within": 0.1},
+            {"predicted": 1, "fit": PowerLaw(0.8, (0.75, 0.85), 1), "within": 0.1},
+        ),
+        (
+            claims.exponent,
+            {"predicted": 1, "fit": PowerLaw(0.95, (0.92, 0.98), 1), "within": 0.1},
+            {"predicted": 1, "fit": PowerLaw(1.0, (0.5, 1.5), 1), "within": 0.1},
+        ),
     ],
-)  # fmt: skip
+)
 def test_rules_decide(settle, good, bad, capsys):
     assert settle(**ABOUT, **good).verdict == "holds"
     with pytest.raises(ClaimFailed, match=r"ker-x\.y"):
@@ -51,26 +80,92 @@ def test_open_never_counts_as_passed(capsys):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: claims.equals("Ker", "s", predicted=1, measured=1, tol=0, source="S"), ValueError, "id must look like"),
-        (lambda: claims.equals("ker-x", "", predicted=1, measured=1, tol=0, source="S"), ValueError, "says must not be empty"),
-        (lambda: claims.equals("ker-x", "s", predicted=1, measured=[], tol=0, source="S"), ValueError, "measured must not be empty"),
-        (lambda: claims.equals("ker-x", "s", predicted=1, measured=1, tol=-1, source="S"), ValueError, "tol must be at least 0"),
-        (lambda: claims.equals("ker-x", "s", predicted=float("inf"), measured=1, tol=1, source="S"), ValueError, "predicted must be finite"),
-        (lambda: claims.bound("ker-x", "s", measured=1, source="S"), ValueError, "exactly one of at_most and at_least"),
-        (lambda: claims.bound("ker-x", "s", measured=[1, 2, 3], at_most=[1, 2], source="S"), ValueError, "measured has shape"),
-        (lambda: claims.bound("ker-x", "s", measured=[1, 2], at_most=[1, 0], source="S"), ValueError, "must be positive"),
-        (lambda: claims.ordering("ker-x", "s", smaller=[1], larger=[1, 2], source="S"), ValueError, "smaller and larger must have the same shape"),
-        (lambda: claims.ordering("ker-x", "s", smaller=0, larger=1, source="S"), ValueError, "must be positive"),
-        (lambda: claims.exponent("ker-x", "s", predicted=1, fit=1.0, within=0.1, source="S"), TypeError, "fit must be a PowerLaw"),
-        (lambda: claims.leave_open("ker-x", "s", reason=" ", source="S"), ValueError, "reason must not be empty"),
-        (lambda: claims.collect("no such folder"), ValueError, "directory must be an existing folder"),
-        (lambda: fit_power_law([1, 2], np.ones((3, 2))), ValueError, "x must be a vector with at least three"),
+        (
+            lambda: claims.equals("Ker", "s", predicted=1, measured=1, tol=0, source="S"),
+            ValueError,
+            "id must look like",
+        ),
+        (
+            lambda: claims.equals("ker-x", "", predicted=1, measured=1, tol=0, source="S"),
+            ValueError,
+            "says must not be empty",
+        ),
+        (
+            lambda: claims.equals("ker-x", "s", predicted=1, measured=[], tol=0, source="S"),
+            ValueError,
+            "measured must not be empty",
+        ),
+        (
+            lambda: claims.equals("ker-x", "s", predicted=1, measured=1, tol=-1, source="S"),
+            ValueError,
+            "tol must be at least 0",
+        ),
+        (
+            lambda: claims.equals(
+                "ker-x", "s", predicted=float("inf"), measured=1, tol=1, source="S"
+            ),
+            ValueError,
+            "predicted must be finite",
+        ),
+        (
+            lambda: claims.bound("ker-x", "s", measured=1, source="S"),
+            ValueError,
+            "exactly one of at_most and at_least",
+        ),
+        (
+            lambda: claims.bound("ker-x", "s", measured=[1, 2, 3], at_most=[1, 2], source="S"),
+            ValueError,
+            "measured must have the shape of at_most",
+        ),
+        (
+            lambda: claims.bound("ker-x", "s", measured=[1, 2], at_most=[1, 0], source="S"),
+            ValueError,
+            "must be positive",
+        ),
+        (
+            lambda: claims.ordering("ker-x", "s", smaller=[1], larger=[1, 2], source="S"),
+            ValueError,
+            "smaller and larger must have the same shape",
+        ),
+        (
+            lambda: claims.ordering("ker-x", "s", smaller=0, larger=1, source="S"),
+            ValueError,
+            "must be positive",
+        ),
+        (
+            lambda: claims.exponent("ker-x", "s", predicted=1, fit=1.0, within=0.1, source="S"),
+            TypeError,
+            "fit must be a PowerLaw",
+        ),
+        (
+            lambda: claims.leave_open("ker-x", "s", reason=" ", source="S"),
+            ValueError,
+            "reason must not be empty",
+        ),
+        (
+            lambda: claims.collect("no such folder"),
+            ValueError,
+            "directory must be an existing folder",
+        ),
+        (
+            lambda: fit_power_law([1, 2], np.ones((3, 2))),
+            ValueError,
+            "x must be a vector with at least three",
+        ),
         (lambda: fit_power_law([1, 2, 3], np.ones((2, 3))), ValueError, "y must have shape"),
         (lambda: fit_power_law([1, 2, 3], -np.ones((3, 3))), ValueError, "y must be positive"),
-        (lambda: fit_power_law([1, 2, 3], np.ones((3, 3)), average="mode"), ValueError, "average must be one of"),
-        (lambda: fit_power_law([1, 2, 3], np.ones((3, 3)), level=1.5), ValueError, "level must lie between 0 and 1"),
+        (
+            lambda: fit_power_law([1, 2, 3], np.ones((3, 3)), average="mode"),
+            ValueError,
+            "average must be one of",
+        ),
+        (
+            lambda: fit_power_law([1, 2, 3], np.ones((3, 3)), level=1.5),
+            ValueError,
+            "level must lie between 0 and 1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -93,6 +188,40 @@ def test_slope_agrees_with_polyfit_and_interval_covers():
         assert fit.exponent == pytest.approx(np.polyfit(np.log(x), np.log(y).mean(0), 1)[0])
         hits += fit.interval[0] <= -0.5 <= fit.interval[1]
     assert 0.85 <= hits / 200 <= 0.99
+
+
+def test_each_average_is_taken_before_the_logarithm():
+    """With an even number of seeds, of very different size, no two orders of operations agree."""
+    x = np.array([1.0, 10, 100])
+    y = np.array([[1.0, 2, 3], [2, 90, 4], [700, 3, 5], [9000, 1000, 6]])
+    averages = {
+        "mean": y.mean(axis=0),
+        "median": np.median(y, axis=0),
+        "geometric": np.exp(np.log(y).mean(axis=0)),
+    }
+    for average, curve in averages.items():
+        fit = fit_power_law(x, y, average=average)
+        slope, start = np.polyfit(np.log(x), np.log(curve), 1)
+        assert fit.exponent == pytest.approx(slope)
+        assert fit.prefactor == pytest.approx(np.exp(start))
+
+
+@pytest.mark.parametrize("predicted", [0.8, 1.0, 1.2])
+def test_an_interval_may_be_twice_as_wide_as_the_tolerance(predicted):
+    """Half of its width is compared: 0.25 passes, anything less does not."""
+    fit = PowerLaw(1.0, (0.75, 1.25), 1.0)
+    claim = claims.exponent(**ABOUT, predicted=predicted, fit=fit, within=0.25)
+    assert "interval at most 0.5 wide" in claim.rule
+    with pytest.raises(ClaimFailed):
+        claims.exponent(**ABOUT, predicted=predicted, fit=fit, within=0.2499)
+
+
+def test_an_interval_beside_the_prediction_must_lie_within_the_tolerance():
+    fit = PowerLaw(1.0, (0.875, 1.125), 1.0)
+    for predicted in (0.625, 1.375):
+        assert claims.exponent(**ABOUT, predicted=predicted, fit=fit, within=0.5)
+        with pytest.raises(ClaimFailed):
+            claims.exponent(**ABOUT, predicted=predicted, fit=fit, within=0.4375)
 
 
 def test_crossing_is_interpolated_in_the_logarithm():
@@ -177,6 +306,40 @@ def test_collect_reads_outputs_and_nothing_else(tmp_path):
     assert claims.collect(tmp_path) == {"a/b.ipynb": [claim]}
 
 
+def test_a_damaged_notebook_is_named(tmp_path):
+    (tmp_path / "a.ipynb").write_text('{"cells": [')
+    with pytest.raises(ValueError, match=r"a\.ipynb must be a notebook in JSON"):
+        claims.collect(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: claims.equals(**ABOUT, predicted=1, measured=None, tol=0), "measured must be an"),
+        (
+            lambda: claims.bound(**ABOUT, measured=np.ma.masked_equal([1.0, 9.0], 9.0), at_most=2),
+            "measured must not be a masked array",
+        ),
+        (
+            lambda: claims.bound(**ABOUT, measured=torch.ones(2, device="meta"), at_most=2),
+            "measured must be a dense tensor",
+        ),
+        (lambda: claims.bound(**ABOUT, measured=1, at_most="two"), "at_most must be an array"),
+        (lambda: claims.read(None), "notebook must be a Mapping"),
+        (lambda: claims.collect(None), "directory must be a str or Path"),
+        (lambda: fit_power_law("abc", np.ones((3, 3))), "x must be an array of numbers"),
+        (lambda: fit_power_law([1, 2, 3], None), "y must be an array of numbers"),
+        (lambda: fit_power_law([1, 2, 3], np.ones((3, 3)), resamples=10**9), "resamples must be"),
+        (lambda: crossing([1, 2], [["a", "b"]], 1.0), "y must be an array of numbers"),
+        (lambda: PowerLaw(1.0, None, 1.0), "interval must be an array of numbers"),
+        (lambda: PowerLaw(1.0, (0.0, 1.0), 0.0), "prefactor must be greater than 0"),
+    ],
+)
+def test_bad_calls_are_refused_at_the_door(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
 def test_card_escapes_html():
     card = Claim("ker-x", "a < b & c", "S", "<1", "r", "holds", 1.0).card()
     assert "a &lt; b &amp; c" in card
@@ -185,7 +348,7 @@ def test_card_escapes_html():
 
 def test_measured_digits_are_masked_and_nothing_else():
     config = ConfigParser()
-    config.read(Path(__file__).parent / "sanitize.cfg", encoding="utf-8")
+    config.read(Path(__file__).parents[1] / "sanitize.cfg", encoding="utf-8")
     mask = lambda text: re.sub(config["measured"]["regex"], config["measured"]["replace"], text)  # noqa: E731
     here = Claim("ker-x", "s", "S", "1", "each within 0.1 of 1", "holds", 1.0321, (0.98, 1.1))
     there = Claim("ker-x", "s", "S", "1", "each within 0.1 of 1", "holds", -1.5e-16, (-2e-10, 3e5))
@@ -223,15 +386,18 @@ def test_nothing_infinite_holds(settle):
         ),
         (
             lambda: claims.bound(**ABOUT, measured=np.ones((2, 3)), at_most=np.ones((3, 2))),
-            "measured has shape",
+            "measured must have the shape of at_most",
         ),
         (
             lambda: claims.equals(**ABOUT, predicted=1, measured=np.array([1 + 5j]), tol=0),
             "measured must be real",
         ),
-        (lambda: claims.equals(**ABOUT, predicted=1, measured="1", tol=0), "measured must be real"),
-        (lambda: PowerLaw(float("nan"), (0.9, 1.1), 1.0), "all values finite"),
-        (lambda: PowerLaw(1.0, (5.0, -5.0), 1.0), "must be ordered"),
+        (
+            lambda: claims.equals(**ABOUT, predicted=1, measured="1", tol=0),
+            "measured must be an array of numbers",
+        ),
+        (lambda: PowerLaw(float("nan"), (0.9, 1.1), 1.0), "exponent must be finite"),
+        (lambda: PowerLaw(1.0, (5.0, -5.0), 1.0), "interval must be a pair in order"),
     ],
 )
 def test_hostile_measurements_are_refused(call, message):

@@ -1,0 +1,121 @@
+"""The record of a claim: what a notebook stores, in one line of text, and as a block of HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from featlearn import validate
+
+RECORD = "featlearn-claim"
+ID = re.compile(r"[a-z]+(-[a-z0-9]+)+(\.[a-z0-9]+(-[a-z0-9]+)*)?")
+SIGNS = {"holds": "✓", "fails": "✗", "open": "○"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One settled claim, as stored in a notebook.
+
+    `id` is an id of the syllabus, with a dot and a name of its own where an item has several claims
+    (``ker-flow.order``). `predicted` and `rule` are text; `measured` and `interval` are numbers.
+    `seconds` is the time since the claim before it was settled, for the first one since this module
+    was imported; so the seconds of a notebook add up to its running time from there to the last
+    claim.
+    """
+
+    id: str
+    says: str
+    source: str
+    predicted: str
+    rule: str
+    verdict: str
+    measured: float | None = None
+    interval: tuple[float, float] | None = None
+    reason: str = ""
+    seconds: float | None = None
+
+    def _ipython_display_(self) -> None:
+        """Nothing: a claim is shown once, when it is settled."""
+
+    def line(self) -> str:
+        """The claim in one line of text."""
+        parts = [f"{SIGNS[self.verdict]} {self.verdict}  {self.id}: {self.says}"]
+        if self.predicted:
+            parts.append(f"predicted {self.predicted}")
+        if self.measured is not None:
+            parts.append(f"measured {self.measurement()}")
+        parts.append(
+            f"not shown here: {self.reason}" if self.verdict == "open" else f"rule: {self.rule}"
+        )
+        return " | ".join(parts)
+
+    def measurement(self) -> str:
+        """Measured value and interval, ``≈ 0.51 [0.49, 0.53]``."""
+        if self.measured is None:
+            return ""
+        spread = "" if self.interval is None else " [{}, {}]".format(*map(short, self.interval))
+        return f"≈ {short(self.measured)}{spread}"
+
+    def card(self) -> str:
+        """The claim as a small block of HTML, for the book and Colab."""
+        facts = [
+            ("predicted", self.predicted),
+            ("measured", self.measurement()),
+            ("rule", self.rule),
+        ]
+        if self.verdict == "open":
+            facts[-1] = ("not shown here", self.reason)
+        rows = "".join(
+            f'<span class="fl-fact"><span class="fl-key">{key}</span> {html.escape(value)}</span>'
+            for key, value in facts
+            if value
+        )
+        anchor = "claim-" + self.id.replace(".", "-")
+        verdict = f"{SIGNS[self.verdict]} {self.verdict}"
+        return (
+            f'<div class="fl-claim fl-{self.verdict}" id="{anchor}">'
+            f'<div class="fl-head"><span class="fl-verdict">{verdict}</span> '
+            f"<code>{self.id}</code> {html.escape(self.says)}</div>"
+            f'<div class="fl-facts">{rows}</div></div>'
+        )
+
+
+def short(number: float) -> str:
+    """A number with three digits."""
+    return f"{number:.3g}"
+
+
+def read(notebook: Mapping[str, Any]) -> list[Claim]:
+    """The claims recorded in the outputs of a notebook (its JSON as a dictionary), in order."""
+    found = []
+    for cell in validate.instance(notebook, "notebook", Mapping).get("cells", []):
+        for output in cell.get("outputs", []):
+            record = output.get("metadata", {}).get(RECORD)
+            if record is not None:
+                interval = record["interval"]
+                found.append(
+                    Claim(**{**record, "interval": None if interval is None else tuple(interval)})
+                )
+    return found
+
+
+def collect(directory: str | Path) -> dict[str, list[Claim]]:
+    """The recorded claims of every notebook below `directory`, by the notebook's relative path."""
+    directory = Path(validate.instance(directory, "directory", (str, Path)))
+    if not directory.is_dir():
+        raise ValueError(f"directory must be an existing folder, got {str(directory)!r}")
+    paths = sorted(p for p in directory.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+    claims = {str(p.relative_to(directory)): read(_load(p)) for p in paths}
+    return {path: found for path, found in claims.items() if found}
+
+
+def _load(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} must be a notebook in JSON: {error}") from error
