@@ -52,7 +52,7 @@ def show_claims() -> int:
 
 
 def reseed(seeds: list[int]) -> int:
-    """Run every notebook that records claims under each seed; print claim × seed; 1 if one fails."""
+    """Run every notebook with claims under each seed; print claim × seed; 1 if one fails."""
     verdicts: dict[str, dict[int, claims.Claim]] = {}
     errors: list[str] = []
     paths = [path for path in notebooks.paths() if claims.read(notebooks.load(path))]

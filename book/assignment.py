@@ -82,7 +82,9 @@ def cell(
 
 def statement(book: Book, page: str, exercise: Exercise) -> str:
     """The exercise with its hint folded below."""
-    head = f"## {book.labels[exercise.label]}: {exercise.title}\n\n*{exercise.points} points.* "
+    head = (
+        f"## {book.labels[exercise.label]}: {exercise.title}\n\n*{exercise.about.points} points.* "
+    )
     hint = colab.fold("Hint", colab.plain(book, page, exercise.hint))
     return head + colab.plain(book, page, exercise.text) + "\n\n" + hint
 
@@ -96,7 +98,7 @@ def checked(book: Book, page: str, exercise: Exercise, module: str) -> list[Note
     return [
         cell("markdown", statement(book, page, exercise), f"{exercise.label}-text"),
         cell("code", marked(exercise.code.source), exercise.label, answer=True),
-        cell("code", call + hidden, f"{exercise.label}-check", points=exercise.points),
+        cell("code", call + hidden, f"{exercise.label}-check", points=exercise.about.points),
     ]
 
 
@@ -110,7 +112,7 @@ def written(book: Book, page: str, exercise: Exercise) -> list[NotebookNode]:
             "markdown",
             f"### BEGIN SOLUTION\n{answer}\n### END SOLUTION",
             exercise.label,
-            points=exercise.points,
+            points=exercise.about.points,
             answer=True,
         ),
     ]
@@ -137,7 +139,7 @@ def assignment(book: Book, path: Path, with_written: bool = False) -> NotebookNo
     for exercise in exercises.read(source):
         if exercise.code is not None:
             cells += checked(book, page, exercise, module)
-        elif with_written and exercise.kind.startswith("Derive"):
+        elif with_written and exercise.about.kind.startswith("Derive"):
             cells += written(book, page, exercise)
     made = nbformat.v4.new_notebook(cells=cells)
     made.metadata["kernelspec"] = notebooks.KERNEL

@@ -15,7 +15,8 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync"
 )
-HOST = "http://book.invalid"  # a name that cannot exist: every request is answered from the folder or refused
+# A name that cannot exist: every request is answered from the folder or refused.
+HOST = "http://book.invalid"
 
 
 def program() -> str:

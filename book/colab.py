@@ -31,14 +31,15 @@ TARGET = notebooks.ROOT / "_build" / "colab"
 LEFTOVER = re.compile(
     r"^(:{3,}|`{3,}\{)|\{[\w:-]+\}`|^\([\w-]+\)=$|\)\{\.\w+\}|\$\$ *\([\w-]+\)", re.MULTILINE
 )
-KEEPS_OUTPUTS = ("claims",)
 NUMBERED = (
     re.compile(
-        r'<div class="(?:proof|exercise)[^"]*" id="([\w-]+)">\s*<p class="admonition-title"><span[^>]*>(\w+ [\d.]+)'
+        r'<div class="(?:proof|exercise)[^"]*" id="([\w-]+)">\s*'
+        r'<p class="admonition-title"><span[^>]*>(\w+ [\d.]+)'
     ),
     re.compile(r'id="equation-([\w-]+)">\s*<span class="eqno">(\([\d.]+\))'),
     re.compile(
-        r'<figure [^>]*id="([\w-]+)">(?:(?!</figure>).)*?<span class="caption-number">(Fig\. [\d.]+)',
+        r'<figure [^>]*id="([\w-]+)">(?:(?!</figure>).)*?'
+        r'<span class="caption-number">(Fig\. [\d.]+)',
         re.DOTALL,
     ),
     re.compile(
@@ -48,8 +49,9 @@ NUMBERED = (
 README = """\
 # Notebooks for Colab
 
-Made from the chapters of [{title}]({site}) by `make colab`, one notebook for each page, without solutions; the
-solutions are in the folder `solutions`. Changes belong into the [source]({url}), not here.
+Made from the chapters of [{title}]({site}) by `make colab`, one notebook for each page, without
+solutions; the solutions are in the folder `solutions`. Changes belong into the [source]({url}), not
+here.
 """
 
 
@@ -73,9 +75,9 @@ class Book:
 
 
 def labels(site: Path = SITE) -> dict[str, str]:
-    """Label → "Theorem 4.1", "(4.2)", "Fig.
+    """What the site calls each label.
 
-    4.3", "Exercise 4.1" or the title of a section, as the site shows it.
+    "Theorem 4.1", "(4.2)", "Fig. 4.3", "Exercise 4.1" or the title of a section.
     """
     pages = [
         path.read_text(encoding="utf-8") for path in sorted((site / "chapters").rglob("*.html"))
@@ -147,7 +149,8 @@ def inline(book: Book, page: str, text: str) -> str:
     """Plain Markdown without roles, targets, labels of equations and attributes of links."""
 
     def tag(match: re.Match[str]) -> str:
-        return f"$${match['maths'].rstrip()} \\tag{{{book.labels[match['label'].lower()].strip('()')}}}\n$$"
+        number = book.labels[match["label"].lower()].strip("()")
+        return f"$${match['maths'].rstrip()} \\tag{{{number}}}\n$$"
 
     text = re.sub(r"^\([\w-]+\)=\n", "", text, flags=re.MULTILINE)
     text = re.sub(
@@ -273,8 +276,6 @@ def chapter(book: Book, path: Path) -> NotebookNode:
         made = nbformat.v4.new_code_cell(
             exercises.stub(cell.source) if exercises.is_solution(cell) else cell.source
         )
-        if path.stem in KEEPS_OUTPUTS:
-            made.outputs = cell.outputs
         figure = cell.metadata.get("mystnb", {}).get("figure", {})
         made.metadata["tags"] = [
             tag for tag in cell.metadata.get("tags", []) if tag == "hide-input"
@@ -314,10 +315,8 @@ def solutions(book: Book, path: Path) -> NotebookNode:
     cells.append(nbformat.v4.new_code_cell(exercises.imports(source)))
     for exercise in exercises.read(source):
         head = f"## {book.labels[exercise.label]}: {exercise.title}\n\n"
-        about = (
-            f"*{exercise.kind} · {exercise.difficulty} · {exercise.importance} · {exercise.time}.* "
-        )
-        cells.append(markdown(head + plain(book, page, about + exercise.text)))
+        text = f"*{exercise.about}* {exercise.text}"
+        cells.append(markdown(head + plain(book, page, text)))
         for part in exercise.solution:
             if not isinstance(part, str):
                 cells.append(nbformat.v4.new_code_cell(part.source))

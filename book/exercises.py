@@ -18,32 +18,56 @@ KINDS = ("Derive", "Implement", "Experiment", "Open-ended")
 POINTS = {"easy": 2, "medium": 4, "hard": 6}
 IMPORTANCE = ("core", "useful", "optional")
 ABOUT = re.compile(
-    r"^\*(?P<kind>[\w -]+) · (?P<difficulty>\w+) · (?P<importance>\w+) · (?P<time>[^.*]+)\.\* (?P<text>.*)$",
-    re.DOTALL,
+    rf"(?P<kind>[\w -]+) · (?P<difficulty>{'|'.join(POINTS)})(?: · (?P<importance>\w+))?"
+    r" · (?P<time>(?:(?P<minutes>\d+) minutes|an hour)(?P<more> or more)?)\."
 )
 
 
-@dataclass
-class Exercise:
-    """One exercise. `code` and `check` are the cells of the function that it asks for, if it does."""
+@dataclass(frozen=True)
+class About:
+    """The line that an exercise begins with, such as ``Derive · easy · core · 10 minutes.``"""
 
-    label: str
-    title: str
     kind: str
     difficulty: str
     importance: str
     time: str
+    minutes: int
+    is_longer: bool
+
+    @property
+    def points(self) -> int:
+        """Easy 2, medium 4, hard 6."""
+        return POINTS[self.difficulty]
+
+    def __str__(self) -> str:
+        return f"{self.kind} · {self.difficulty} · {self.importance} · {self.time}."
+
+
+def about(line: str) -> About:
+    """Read the line that an exercise begins with."""
+    found = ABOUT.fullmatch(line)
+    if found is None:
+        raise ValueError(
+            f"the line must read like 'Derive · easy · core · 10 minutes.', got {line!r}"
+        )
+    time, minutes, more = found.group("time", "minutes", "more")
+    kind, difficulty, importance = found.group("kind", "difficulty", "importance")
+    return About(kind, difficulty, importance or "", time, int(minutes or 60), more is not None)
+
+
+@dataclass
+class Exercise:
+    """One exercise. `code` and `check` are the cells of the function that it asks for."""
+
+    label: str
+    title: str
+    about: About
     text: str
     hint: str = ""
     expect: str = ""
     solution: list[str | NotebookNode] = field(default_factory=list)
     code: NotebookNode | None = None
     check: NotebookNode | None = None
-
-    @property
-    def points(self) -> int:
-        """Easy 2, medium 4, hard 6."""
-        return POINTS[self.difficulty]
 
     @property
     def function(self) -> str:
@@ -116,13 +140,14 @@ def read(notebook: NotebookNode) -> list[Exercise]:
 
 
 def _exercise(part: Directive) -> Exercise:
-    about = ABOUT.match(part.body)
     label = part.options.get("label", "")
-    if about is None:
-        raise ValueError(
-            f"{label}: begin with *Derive · easy · core · 10 minutes.*, got {part.body[:60]!r}"
+    first = re.fullmatch(r"(?:\*(?P<line>[^*]*)\* )?(?P<text>.*)", part.body, re.DOTALL)
+    try:
+        return Exercise(
+            label, part.argument, about(first["line"] or first["text"][:60]), first["text"]
         )
-    return Exercise(label, part.argument, **about.groupdict())
+    except ValueError as error:
+        raise ValueError(f"{label}: {error}") from error
 
 
 def _same(found: list[Exercise], part: Directive) -> None:
@@ -132,18 +157,15 @@ def _same(found: list[Exercise], part: Directive) -> None:
 
 def problems(exercise: Exercise) -> list[str]:
     """What an exercise lacks, in sentences."""
-    kinds = exercise.kind.split(" and ")
+    kind, importance = exercise.about.kind, exercise.about.importance
+    kinds = kind.split(" and ")
     found = {
-        f"kind {exercise.kind!r}": all(k.capitalize() in (*KINDS, "Check") for k in kinds),
-        f"difficulty {exercise.difficulty!r}": exercise.difficulty in POINTS,
-        f"importance {exercise.importance!r}": exercise.importance in IMPORTANCE,
-        f"time {exercise.time!r}": bool(
-            re.fullmatch(r"\d+ minutes|an hour( or more)?", exercise.time)
-        ),
+        f"kind {kind!r}": all(k.capitalize() in (*KINDS, "Check") for k in kinds),
+        f"importance {importance!r}": importance in IMPORTANCE,
         "no hint": len(exercise.hint) > 20,
         "nothing under 'What to expect'": len(exercise.expect) > 20,
         "no solution": bool(exercise.solution),
-        "a function without solution cell and check": ("Implement" in exercise.kind.title())
+        "a function without solution cell and check": ("Implement" in kind.title())
         <= (exercise.code is not None and exercise.check is not None),
         "a solution cell that the check does not call": exercise.code is None
         or (

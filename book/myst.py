@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-OPEN = re.compile(r"^(?P<fence>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<argument>.*)$")
-OPTION = re.compile(r"^:(?P<key>[\w-]+): *(?P<value>.*)$")
+from markdown_it import MarkdownIt
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+
+READER = MarkdownIt("zero").enable("fence").use(colon_fence_plugin)
+HEAD = re.compile(r"\{(?P<name>[\w:-]+)\} *(?P<argument>.*)")
+OPTION = re.compile(r":(?P<key>[\w-]+): *(?P<value>.*)")
 
 
 @dataclass
@@ -25,41 +29,28 @@ def parse(source: str) -> list[str | Directive]:
     An unclosed fence is an error.
     """
     parts: list[str | Directive] = []
-    plain: list[str] = []
-    lines = iter(source.split("\n"))
-    for line in lines:
-        opening = OPEN.match(line)
-        if opening is None:
-            plain.append(line)
+    lines, read = source.split("\n"), 0
+    for token in READER.parse(source):
+        head = HEAD.fullmatch(token.info)
+        if head is None:
             continue
-        if any(text.strip() for text in plain):
-            parts.append("\n".join(plain).strip("\n"))
-        plain = []
-        parts.append(_directive(opening, _until_closed(opening["fence"], lines, line)))
-    if any(text.strip() for text in plain):
-        parts.append("\n".join(plain).strip("\n"))
-    return parts
+        start, end = token.map
+        if lines[end - 1].strip() != token.markup or end - start < 2:
+            raise ValueError(f"the directive {lines[start]!r} is not closed")
+        parts += [*_plain(lines[read:start]), _directive(head, token.content.split("\n"))]
+        read = end
+    return parts + _plain(lines[read:])
 
 
-def _until_closed(fence: str, lines, opening: str) -> list[str]:
-    inside: list[str] = []
-    open_fences = [fence]
-    for line in lines:
-        nested = OPEN.match(line)
-        if nested is not None:
-            open_fences.append(nested["fence"])
-        elif line.strip() == open_fences[-1]:
-            open_fences.pop()
-            if not open_fences:
-                return inside
-        inside.append(line)
-    raise ValueError(f"the directive {opening!r} is not closed")
+def _plain(lines: list[str]) -> list[str]:
+    text = "\n".join(lines).strip("\n")
+    return [text] if text.strip() else []
 
 
-def _directive(opening: re.Match[str], inside: list[str]) -> Directive:
+def _directive(head: re.Match[str], inside: list[str]) -> Directive:
     options: dict[str, str] = {}
-    while inside and (option := OPTION.match(inside[0])):
+    while inside and (option := OPTION.fullmatch(inside[0])):
         options[option["key"]] = option["value"].strip()
         inside = inside[1:]
     body = "\n".join(inside).strip("\n")
-    return Directive(opening["name"], opening["argument"].strip(), options, body)
+    return Directive(head["name"], head["argument"].strip(), options, body)

@@ -8,19 +8,19 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import asdict
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import yaml
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from book import scoreboard
-from featlearn.notebook import claims
-
 ROOT = Path(__file__).parents[1]
 CHAPTERS = ROOT / "chapters"
+DATA = ROOT / "featlearn" / "data"
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SETUP = """\
 try:
     import featlearn
@@ -31,9 +31,9 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def paths(chapters: Path = CHAPTERS) -> list[Path]:
-    """All notebooks: the chapters in order, then the appendices, the scoreboard last."""
+    """All notebooks: the chapters in order, then the appendices."""
     found = [p for p in chapters.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
-    return sorted(found, key=lambda p: (p.name == "claims.ipynb", len(p.parts), str(p)))
+    return sorted(found, key=lambda p: (len(p.parts), str(p)))
 
 
 def load(path: Path) -> NotebookNode:
@@ -64,14 +64,20 @@ def python(source: str) -> str:
 
 
 def _imported(tree: ast.AST) -> set[str]:
+    """What the code takes from the package, as dotted names: modules, and names in modules."""
     names: set[str] = set()
+    package = {"featlearn"}  # what the package is called here
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
+            package |= {a.asname for a in node.names if a.name == "featlearn" and a.asname}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return {name for name in names if name.split(".")[0] == "featlearn"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names |= {f"featlearn.{node.attr}"} if node.value.id in package else set()
+    return {name for name in names if name.startswith("featlearn.")}
 
 
 def _file(module: str) -> Path | None:
@@ -79,42 +85,115 @@ def _file(module: str) -> Path | None:
     return next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file()), None)
 
 
+def _exported() -> dict[str, str]:
+    """The names that ``import featlearn`` offers, by the modules that they come from."""
+    tree = _parsed(ROOT / "featlearn" / "__init__.py")
+    return {
+        f"featlearn.{alias.asname or alias.name}": node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+        if node.module != "featlearn"
+    }
+
+
+@cache
+def _read(path: Path, changed: int) -> ast.Module:
+    """The syntax tree of the file as it was at the time `changed`."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _parsed(path: Path) -> ast.Module:
+    return _read(path, path.stat().st_mtime_ns)
+
+
 def modules(notebook: NotebookNode) -> list[Path]:
     """The files of the package that the notebook imports, directly or through each other.
 
-    The checks of the exercises are left out: what they print is the same for every right answer,
-    and nbval compares it.
+    The package's own ``__init__`` imports everything; of it only the names in use count. The checks
+    of the exercises are left out: what they print is the same for every right answer, and nbval
+    compares it.
     """
-    waiting = _imported(ast.parse("\n".join(python(cell.source) for cell in code(notebook)))) | {
-        "featlearn"
-    }
-    seen: set[str] = set()
+    waiting = set().union(*(_imported(ast.parse(python(cell.source))) for cell in code(notebook)))
+    exported, seen = _exported(), set()
+    files: set[Path] = set()
     while waiting:
         name = waiting.pop()
-        file = None if name in seen else _file(name)
         seen.add(name)
-        if file is not None:
-            waiting |= _imported(ast.parse(file.read_text(encoding="utf-8")))
-    files = {file for name in seen if (file := _file(name)) is not None}
+        parent = name.rpartition(".")[0]
+        found = {parent} if parent != "featlearn" else set()
+        if (file := _file(name)) is not None:
+            files.add(file)
+            found |= _imported(_parsed(file))
+        elif name in exported:
+            found.add(exported[name])
+        waiting |= found - seen
     return sorted(file for file in files if file.parent.name != "checks")
 
 
+def _loaded(tree: ast.AST) -> set[str]:
+    """Patterns for the names of the stored files that the code loads.
+
+    ``data.load("live")`` gives ``live.json`` and ``data.load(f"full_{name}")`` gives
+    ``full_*.json``; an argument that is no string may be any of them.
+    """
+    patterns: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "featlearn.data":
+            patterns |= {"*.json", "*.npz"}
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        owner, called = node.func.value, node.func.attr
+        if getattr(owner, "id", getattr(owner, "attr", "")) != "data":
+            continue
+        if called == "mnist":
+            patterns.add("*.npz")
+        elif called == "load":
+            argument = node.args[0] if node.args else None
+            parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
+            known = [p.value if isinstance(p, ast.Constant) else "*" for p in parts]
+            patterns.add("".join(known) + ".json")
+    return patterns
+
+
+def stored(notebook: NotebookNode) -> list[Path]:
+    """The stored files that the notebook loads."""
+    patterns = set().union(*(_loaded(ast.parse(python(cell.source))) for cell in code(notebook)))
+    return sorted({path for pattern in patterns for path in DATA.glob(pattern)})
+
+
+def _meaning(node: Any) -> Any:
+    """A syntax tree without formatting, comments and docstrings, the same in every Python.
+
+    Fields that are empty are left out: which of them exist depends on the version of Python.
+    """
+    if isinstance(node, list):
+        return [_meaning(part) for part in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = dict(ast.iter_fields(node))
+    if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        fields["body"] = node.body[1:]
+    kept = {name: _meaning(part) for name, part in fields.items() if part not in (None, [])}
+    return [type(node).__name__, kept]
+
+
+@cache
+def _digest(path: Path, changed: int) -> str:
+    """A digest of the meaning of the file as it was at the time `changed`."""
+    return hashlib.sha256(json.dumps(_meaning(_read(path, changed))).encode()).hexdigest()
+
+
 def fingerprint(notebook: NotebookNode) -> str:
-    """A digest of what the outputs come from: the code, the package, stored data, other records."""
-    parts = [cell.source for cell in code(notebook)]
-    files = modules(notebook)
-    parts += [file.read_text(encoding="utf-8") for file in files]
-    if ROOT / "featlearn" / "data" / "__init__.py" in files:
-        parts += [
-            p.read_text(encoding="utf-8")
-            for p in sorted((ROOT / "featlearn" / "data").glob("*.json"))
-        ]
-    if ROOT / "featlearn" / "book" / "scoreboard.py" in files:
-        records = {
-            path: [asdict(c) for c in found] for path, found in claims.collect(CHAPTERS).items()
-        }
-        parts.append(json.dumps([records, scoreboard.titles(CHAPTERS)], sort_keys=True))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    """A digest of what the outputs come from: the code, the package and the stored data it loads.
+
+    Code counts by its meaning: a docstring, a comment or another layout changes nothing.
+    """
+    cells = [_meaning(ast.parse(python(cell.source)).body) for cell in code(notebook)]
+    package = [_digest(file, file.stat().st_mtime_ns) for file in modules(notebook)]
+    data = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in stored(notebook)}
+    text = json.dumps([cells, package, data], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def is_stale(notebook: NotebookNode) -> bool:
@@ -137,7 +216,21 @@ def clean(notebook: NotebookNode) -> NotebookNode:
         digest = hashlib.sha256(f"{cell.cell_type}:{cell.source}".encode()).hexdigest()[:12]
         seen[digest] = seen.get(digest, 0) + 1
         cell.id = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
+        if cell.cell_type == "code":
+            cell.outputs = _joined(cell.outputs)
     return notebook
+
+
+def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """The outputs with the pieces of one stream as one: where a busy kernel cuts is chance."""
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        is_more = bool(joined) and output.output_type == joined[-1].output_type == "stream"
+        if is_more and output.name == joined[-1].name:
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def renew_links(notebook: NotebookNode, url: str) -> None:

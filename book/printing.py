@@ -28,112 +28,25 @@ from bs4 import BeautifulSoup, Tag
 from pypdf import PdfReader
 
 from book import browser
-from book.exercises import POINTS
+from book.exercises import about
 
 ROOT = Path(__file__).parents[1]
 INSTRUCTOR = ROOT / "chapters" / "appendix" / "instructor.md"
-# Tokens of code that paper shows in black: without their elements the book is typeset in half the time.
+# Tokens of code that paper shows in black: without their elements typesetting takes half the time.
 UNCOLOURED = re.compile(r'<span class="(?:n|nb|nn|p|o|w|mi|mf)">([^<]*)</span>')
-LEFT_OUT = (
-    "claims",
-    "api",
-)  # the scoreboard repeats the cards of the chapters; the reference is read beside code
+# The scoreboard repeats the cards of the chapters; the reference is read beside code.
+LEFT_OUT = ("claims", "api")
 SCREEN_ONLY = (
-    "script, button, nav, .headerlink, .toctree-wrapper, .sd-summary-state-marker, .sd-stretched-link,"
-    " details.hide > summary"
+    "script, button, nav, .headerlink, .toctree-wrapper, .sd-summary-state-marker,"
+    " .sd-stretched-link, details.hide > summary"
 )
 
-STYLE = """
-@page { size: A4; margin: 24mm 25mm 23mm;
-  @top-left { font: italic 9pt SERIF; color: #444; padding-top: 4mm; }
-  @bottom-center { content: counter(page); font: 9.5pt SERIF; } }
-@page title { @top-left { content: none; } @bottom-center { content: none; } }
-* { box-sizing: border-box; }
-html { color: #000; background: #fff; font: 10.5pt/1.42 SERIF; }
-body { margin: 0; width: 160mm; hyphens: auto; overflow-wrap: break-word; }
-a { color: inherit; text-decoration: none; }
-p { margin: 0 0 .6em; orphans: 3; widows: 3; }
-h1, h2, h3 { font-weight: 600; line-height: 1.2; hyphens: none; break-after: avoid; break-inside: avoid; }
-h1 { font-size: 22pt; margin: 0 0 1em; } h2 { font-size: 14pt; margin: 1.5em 0 .6em; }
-h3 { font-size: 11.5pt; margin: 1.3em 0 .5em; }
-ul, ol { margin: 0 0 .6em; padding-left: 1.6em; } li > p { margin-bottom: .25em; }
-code, pre { font-family: MONO; hyphens: none; } code { font-size: .84em; overflow-wrap: anywhere; }
-pre { font-size: 8.3pt; line-height: 1.32; margin: 0; padding: 1.6mm 2mm; white-space: pre-wrap;
-  overflow-wrap: anywhere; orphans: 3; widows: 3; }
-.cell, div[class*=highlight-] { margin: .7em 0; } .cell div[class*=highlight-] { margin: 0; }
-.cell_input pre, section > div[class*=highlight-] pre { background: #f6f6f4; border-left: .5mm solid #c8c8c0; }
-.cell_output { margin-top: .4em; } .cell_output pre { border-left: .5mm solid #e4e4de; }
-div.math { display: flex; flex-direction: row-reverse; align-items: center; margin: .7em 0; break-inside: avoid;
-  break-before: avoid; }
-div.math > mjx-container { flex: 1; margin: 0 !important; min-width: 0; } .eqno { padding-left: 1em; }
-figure { margin: 1.1em 0; break-inside: avoid; text-align: center; }
-img { max-width: 100%; max-height: 190mm; }
-figcaption { font-size: 9.3pt; line-height: 1.35; text-align: left; margin-top: .3em; } figcaption p { margin: 0; }
-.caption-number { font-weight: 600; }
-.admonition { margin: .9em 0; padding: .1em 0 .1em 3.5mm; border-left: .7mm solid #555; }
-.admonition > section > :last-child, .admonition > :last-child { margin-bottom: 0; }
-.admonition-title { font-weight: 600; margin-bottom: .3em; break-after: avoid; break-inside: avoid; }
-.admonition.note, .admonition.tip, .admonition.warning { border: .2mm solid #999; padding: 2.5mm 3.5mm;
-  break-inside: avoid; }
-.proof { border-color: #1d5c96; } .exercise { border-color: #8a5a00; } .solution { border-color: #bbb; }
-.sd-dropdown { margin: .6em 0 .9em; } .sd-summary-title { float: left; margin: 0 .6em 0 0; font-style: italic; }
-.sd-summary-title::after { content: "."; }
-.sd-row { display: grid; grid-template-columns: 1fr 1fr; gap: 3mm; } .sd-card.docutils { border: .2mm solid #999;
-  padding: 2mm 3mm; height: 100%; break-inside: avoid; } .sd-card-title { font-weight: 600; }
-.sd-summary-content .sd-card-text:last-child, .sd-card-body p:last-child { margin-bottom: 0; }
-table { border-collapse: collapse; font-size: 9.3pt; line-height: 1.3; margin: .8em 0; hyphens: none;
-  font-variant-numeric: tabular-nums; }
-thead { break-inside: avoid; } tr { break-inside: avoid; } caption { text-align: left; font-weight: 600; }
-th, td { padding: .22em .9em .22em 0; text-align: left; vertical-align: top; border-bottom: .15mm solid #ccc; }
-thead th { border-bottom: .25mm solid #000; } td p, th p { margin: 0; }
-:is(td, th) code { overflow-wrap: normal; } td:first-child code { white-space: nowrap; }
-.fl-totals :is(td, th + th) { text-align: right; } .fl-claims td:last-child { white-space: nowrap; }
-.fl-claim { --verdict: #00734f; border: .15mm solid #ccc; border-left: .9mm solid var(--verdict); margin: 1.2mm 0;
-  padding: 1mm 2.5mm; font-size: 9.2pt; line-height: 1.35; break-inside: avoid; }
-.fl-claim.fl-open { --verdict: #8a5a00; } .fl-claim.fl-fails { --verdict: #b3261e; }
-.fl-verdict { color: var(--verdict); font-weight: 700; } .fl-facts { font-size: .92em; color: #333; }
-.fl-fact { display: inline-block; margin-right: 1.2em; } .fl-key { font-weight: 600; }
-dl { margin: 0 0 .6em; } dd { margin: 0 0 .5em 6mm; } dt { break-after: avoid; } dt.sig { font: 8.6pt/1.35 MONO;
-  padding-left: 6mm; text-indent: -6mm; overflow-wrap: anywhere; hyphens: none; }
-.citation { margin-bottom: .5em; } .citation p { display: inline; } .rubric { font-weight: 600; }
-.title { page: title; padding-top: 70mm; text-align: center; } .title h1 { font-size: 30pt; }
-.title .note { margin: 90mm auto 0; width: 110mm; font-size: 9.3pt; color: #444; }
-.contents { break-before: page; } .contents ul { list-style: none; padding: 0; }
-.contents a { display: flex; gap: 1em; } .contents a > :last-child { margin-left: auto; min-width: 2em;
-  text-align: right; }
-.contents > ul > li { font-weight: 600; margin-top: .5em; break-inside: avoid-page; }
-.contents ul ul { font-weight: 400; font-size: 9.6pt; padding-left: 5mm; } .contents ul li { break-after: auto; }
-.sheet h1 { font-size: 18pt; margin-bottom: .3em; } .from { font-size: 9.3pt; color: #444; margin: 1.6em 0 -.4em;
-  break-after: avoid; }
-@media screen { article { content-visibility: hidden; } }  /* laid out once, after the maths, for print */
-""".replace(
-    "SERIF", '"Source Serif 4", Charter, "Liberation Serif", "Times New Roman", serif'
-).replace("MONO", '"Liberation Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace')
-
-FIT = """() => {
-  const style = getComputedStyle, all = selector => [...document.querySelectorAll(selector)];
-  const room = box => box.clientWidth - parseFloat(style(box).paddingLeft) - parseFloat(style(box).paddingRight);
-  const shrink = (elements, width, space) => {  // first measure all, then change all: one layout instead of many
-    const wide = elements.map(e => [e, 0.99 * space(e) / width(e)]).filter(([, scale]) => scale < 0.99);
-    const sizes = wide.map(([e, scale]) => scale * parseFloat(style(e).fontSize));
-    wide.forEach(([e], i) => { e.style.fontSize = sizes[i] + "px"; });
-  };
-  shrink(all("mjx-container[display]"), e => e.firstElementChild.offsetWidth, e => e.clientWidth);
-  shrink(all("p > mjx-container:not([display])"), e => e.offsetWidth, e => room(e.parentElement));
-  for (let round = 0; round < 3; round++) shrink(all("table"), e => e.offsetWidth, e => room(e.parentElement));
-}"""
-OVERFLOW = """() => {
-  const right = document.body.getBoundingClientRect().right + 1, tall = 250 * 96 / 25.4;
-  return [...document.querySelectorAll("body *")].filter(element => {
-    const box = element.getBoundingClientRect();
-    return box.right > right || (element.matches("figure, img, div.math, tr, .fl-claim") && box.height > tall);
-  }).map(element => element.outerHTML.slice(0, 200));
-}"""
-NUMBER = """pages => { for (const link of document.querySelectorAll(".contents a"))
-  link.lastChild.textContent = pages[link.hash.slice(1)]; }"""
+STYLE = Path(__file__).with_name("print.css").read_text(encoding="utf-8")
+SCRIPT = Path(__file__).with_name("print.js").read_text(encoding="utf-8")
 NOTE = (
-    "Printed from the site, with its numbers. Left out are the scoreboard, the reference of the package, and the"
-    " code that the site keeps folded: it draws the figures and records the claims, and stands in the notebooks."
+    "Printed from the site, with its numbers. Left out are the scoreboard, the reference of the"
+    " package, and the code that the site keeps folded: it draws the figures and records the"
+    " claims, and stands in the notebooks."
 )
 
 
@@ -184,9 +97,7 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Site:
-    """The built site: the text of each page ready for paper, the exercises by label, the scripts
-    for the maths.
-    """
+    """The built site: texts ready for paper, exercises by label, and the scripts for the maths."""
 
     folder: Path
     title: str
@@ -301,7 +212,7 @@ def _document(site: Site, title: str, body: str, style: str) -> str:
 
 
 def book(site: Site) -> str:
-    """The book: title page, table of contents, all pages. The running head is the chapter's name."""
+    """The book: title page, table of contents, all pages with the chapter's name as head."""
     style, entries = "", ""
     for text in site.texts:
         style += (
@@ -312,8 +223,9 @@ def book(site: Site) -> str:
             f"<li>{_entry(h2.get('id') or h2.parent['id'], h2)}</li>" for h2 in text.select("h2")
         )
         entries += "</ul></li>\n"
-    body = f"""<section class="title"><h1>{html.escape(site.title)}</h1><p>{html.escape(site.author)}</p>
-<p class="note">{NOTE}</p></section>
+    body = f"""<section class="title">
+<h1>{html.escape(site.title)}</h1><p>{html.escape(site.author)}</p><p class="note">{NOTE}</p>
+</section>
 <nav class="contents"><h1>Contents</h1><ul>{entries}</ul></nav>"""
     return _document(site, site.title, body + "".join(map(str, site.texts)), style)
 
@@ -323,22 +235,16 @@ def _entry(id: str, heading: Tag) -> str:
 
 
 def effort(task: Tag) -> tuple[int, int, bool]:
-    """Points, minutes, and whether it may take longer, from the first italic line of an exercise."""
-    line = task.em.get_text() if task.em else ""
-    words = line.rstrip(".").split(" · ")
-    points = [POINTS[word] for word in words if word in POINTS]
-    time = re.fullmatch(r"(?:(\d+) minutes|an hour)( or more)?", words[-1])
-    if len(points) != 1 or not time:
-        raise ValueError(
-            f"exercise {task['id']}: {line!r} must read like 'Derive · easy · core · 10 minutes.'"
-        )
-    return points[0], int(time[1] or 60), bool(time[2])
+    """Points, minutes, and whether it may take longer, from the first line of an exercise."""
+    try:
+        found = about(task.em.get_text() if task.em else "")
+    except ValueError as error:
+        raise ValueError(f"exercise {task['id']}: {error}") from error
+    return found.points, found.minutes, found.is_longer
 
 
 def sheet(site: Site, row: Sheet, *, solutions: bool) -> str:
-    """One sheet: the exercises in the order of the table, each followed by its solution if
-    `solutions`.
-    """
+    """One sheet: the exercises in the order of the table, each with its solution if asked."""
     body, efforts = "", []
     for label in row.labels:
         if label not in site.exercises:
@@ -349,11 +255,13 @@ def sheet(site: Site, row: Sheet, *, solutions: bool) -> str:
             )
         exercise = site.exercises[label]
         efforts.append(effort(exercise.task))
-        body += f'<p class="from">{exercise.chapter} · {efforts[-1][0]} points</p>{_unlinked(exercise.task)}'
+        body += f'<p class="from">{exercise.chapter} · {efforts[-1][0]} points</p>'
+        body += _unlinked(exercise.task)
         body += "".join(map(_unlinked, exercise.solution)) if solutions else ""
     points, minutes, longer = map(sum, zip(*efforts, strict=True))
     name = f"Sheet {row.number}: {row.title}" + (" · Solutions" if solutions else "")
-    total = f"{len(efforts)} exercises · {minutes} minutes{' or more' if longer else ''} · {points} points"
+    time = f"{minutes} minutes{' or more' if longer else ''}"
+    total = f"{len(efforts)} exercises · {time} · {points} points"
     body = f'<article class="sheet"><h1>{html.escape(name)}</h1><p>{total}</p>{body}</article>'
     style = f"@page {{ @top-left {{ content: {_quoted(f'{site.title} · {name}')}; }} }}"
     return _document(site, f"{site.title} · {name}", body, style)
@@ -399,18 +307,17 @@ class Press:
         self._page.evaluate("MathJax.startup.promise.then(() => null)")
         self._page.emulate_media(media="print")
         self._page.evaluate("document.body.offsetHeight && document.fonts.ready.then(() => null)")
-        self._page.evaluate(FIT)
-        return self._page.evaluate(OVERFLOW)
+        self._page.add_script_tag(content=SCRIPT)
+        self._page.evaluate("fit()")
+        return self._page.evaluate("overflow()")
 
     def pdf(self) -> bytes:
         """What was typeset; the page numbers of a table of contents are read off a draft."""
         if self._page.query_selector(".contents"):
             draft = PdfReader(io.BytesIO(self._page.pdf(prefer_css_page_size=True, tagged=False)))
             places = draft.named_destinations.items()
-            self._page.evaluate(
-                NUMBER,
-                {id.lstrip("/"): draft.get_destination_page_number(to) + 1 for id, to in places},
-            )
+            pages = {id.lstrip("/"): draft.get_destination_page_number(to) + 1 for id, to in places}
+            self._page.evaluate("pages => number(pages)", pages)
         return self._page.pdf(
             prefer_css_page_size=True, print_background=True, outline=True, tagged=True
         )

@@ -1,4 +1,4 @@
-"""The rules for notebooks. Each takes a notebook and returns what is wrong with it, in sentences."""
+"""The rules for notebooks. Each takes one and returns what is wrong with it, in sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ LONGEST_CELL = 20
 FEWEST_EXERCISES = 6
 CLOSING = ("## What we verified, and what not", "## Exercises", "## Further reading")
 GLOBAL_RANDOMNESS = re.compile(
-    r"(?:np|numpy)\.random\.(?!Generator|PCG64)\w+|from numpy\.random|torch\.(?:manual_)?seed|\brandom\.\w+\("
+    r"(?:np|numpy)\.random\.(?!Generator|PCG64|RandomState\b(?!\())\w+|from numpy\.random"
+    r"|torch\.(?:manual_)?seed|\brandom\.\w+\("
     r"|torch\.(?:rand\w*|normal|bernoulli|multinomial|poisson)\((?![^\n]*generator=)|\.rvs\(|\.(?:normal|uniform)_\("
 )
 SETTLES = re.compile(r"claims\.(equals|bound|ordering|exponent|leave_open)\(")
@@ -171,14 +172,14 @@ def exercised(notebook: NotebookNode) -> list[str]:
         found = exercises.read(notebook)
     except ValueError as error:
         return [str(error)]
-    kinds = " ".join(exercise.kind.title() for exercise in found)
+    kinds = " ".join(exercise.about.kind.title() for exercise in found)
     problems = [p for exercise in found for p in exercises.problems(exercise)]
     problems += [
         f"no exercise of the kind {kind}" for kind in exercises.KINDS if kind.title() not in kinds
     ]
     if len(found) < FEWEST_EXERCISES:
         problems.append(f"{len(found)} exercises, at least {FEWEST_EXERCISES}")
-    if found and found[-1].kind != "Open-ended":
+    if found and found[-1].about.kind != "Open-ended":
         problems.append("the last exercise is the open-ended one")
     return problems
 

@@ -5,14 +5,31 @@ from __future__ import annotations
 import html
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from experiments import stored
-from featlearn.notebook.claims import SIGNS, Claim, collect
+from featlearn.notebook import tables
+from featlearn.notebook.claims import SIGNS, Claim, read
+from featlearn.notebook.tables import Cell
 
 Records = dict[str, list[Claim]]
+
+
+def _notebooks(directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The notebooks below `directory`, by relative path."""
+    if not directory.is_dir():
+        raise ValueError(f"directory must be an existing folder, got {str(directory)!r}")
+    for path in sorted(directory.rglob("*.ipynb")):
+        if ".ipynb_checkpoints" not in path.parts:
+            yield str(path.relative_to(directory)), json.loads(path.read_text(encoding="utf-8"))
+
+
+def collect(directory: str | Path) -> Records:
+    """The recorded claims of every notebook below `directory`, by the notebook's relative path."""
+    claims = {path: read(notebook) for path, notebook in _notebooks(Path(directory))}
+    return {path: found for path, found in claims.items() if found}
 
 
 def totals(records: Records) -> dict[str, int]:
@@ -35,20 +52,18 @@ def summary(records: Records) -> str:
 
 
 def titles(directory: str | Path) -> dict[str, str]:
-    """The title of every notebook below `directory`, by relative path: its first cell's first line."""
+    """The title of every notebook below `directory`, by relative path: its first line."""
     found = {}
-    for path in sorted(Path(directory).rglob("*.ipynb")):
-        if ".ipynb_checkpoints" in path.parts:
-            continue
-        first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
+    for path, notebook in _notebooks(Path(directory)):
+        first = notebook["cells"][0]
         line = "".join(first["source"]).split("\n", 1)[0]
         if first["cell_type"] == "markdown" and line.startswith("# "):
-            found[str(path.relative_to(directory))] = line.removeprefix("# ").strip()
+            found[path] = line.removeprefix("# ").strip()
     return found
 
 
 def as_text(records: Records) -> str:
-    """The scoreboard for a terminal: one line a claim, by notebook."""
+    """The scoreboard for a terminal: one line for each claim, by notebook."""
     lines = [summary(records)]
     for path, found in records.items():
         lines += ["", path] + [f"  {claim.line()}" for claim in found]
@@ -62,7 +77,7 @@ def as_json(records: Records) -> str:
 
 
 def as_html(records: Records, title_of: dict[str, str] | None = None, to_chapters: str = "") -> str:
-    """The scoreboard for the book: totals by notebook, the open claims, then one table a notebook.
+    """The scoreboard for the book: totals, the open claims, then one table for each notebook.
 
     `title_of` are the `titles` (a notebook without one is named by its path); `to_chapters` leads
     from the page to the folder of the chapters.
@@ -80,15 +95,16 @@ def as_html(records: Records, title_of: dict[str, str] | None = None, to_chapter
 
 
 def _overview(records: Records, named: dict[str, str], pages: dict[str, str]) -> str:
-    """One row a notebook, and their sum."""
-    rows = []
+    """One row for each notebook, and their sum."""
+    rows: list[tuple[str | Cell, ...]] = []
     for path, found in records.items():
+        page = Cell(f'<a href="{pages[path]}">{named[path]}</a>', is_head=True)
         number = f'<a href="#{_anchor(path)}">{len(found)}</a>'
-        rows.append((f'<a href="{pages[path]}">{named[path]}</a>', number, *_counts({path: found})))
-    rows.append(("all", str(sum(map(len, records.values()))), *_counts(records)))
-    lines = [f'<tr><th scope="row">{first}</th>{_cells(rest)}</tr>' for first, *rest in rows]
+        rows.append((page, number, *_counts({path: found})))
+    count = sum(map(len, records.values()))
+    rows.append((Cell("all", is_head=True), str(count), *_counts(records)))
     head = ("chapter", "claims", "✓ holds", "○ open", "✗ fails", "time")
-    return stored.table("Claims by chapter", head, lines, 'class="fl-scoreboard fl-totals"')
+    return tables.table("Claims by chapter", head, rows, kind="fl-totals")
 
 
 def _open(records: Records, pages: dict[str, str]) -> str:
@@ -105,20 +121,19 @@ def _open(records: Records, pages: dict[str, str]) -> str:
 
 def _claims(path: str, found: list[Claim], title: str, page: str) -> str:
     """The claims of one notebook, one row each."""
-    lines = []
-    for claim in found:
-        measured = "" if claim.measured is None else f"≈ {claim.measured:.3g}"
-        interval = "" if claim.interval is None else "[{:.3g}, {:.3g}]".format(*claim.interval)
-        said = f"{_link(claim, page)} {html.escape(claim.says)}"
-        rest = (said, html.escape(claim.predicted), measured, interval, _time(claim.seconds))
-        verdict = f'<td class="fl-{claim.verdict}">{SIGNS[claim.verdict]} {claim.verdict}</td>'
-        lines.append(f"<tr>{verdict}{_cells(rest)}</tr>")
+    rows = [
+        (
+            tables.verdict(claim.verdict),
+            f"{_link(claim, page)} {html.escape(claim.says)}",
+            html.escape(claim.predicted),
+            "" if claim.measured is None else f"≈ {claim.measured:.3g}",
+            tables.interval(claim.interval),
+            _time(claim.seconds),
+        )
+        for claim in found
+    ]
     head = ("verdict", "claim", "predicted", "measured", "interval", "time")
-    return stored.table(title, head, lines, f'class="fl-scoreboard fl-claims" id="{_anchor(path)}"')
-
-
-def _cells(values: Iterable[str]) -> str:
-    return "".join(f"<td>{value}</td>" for value in values)
+    return tables.table(title, head, rows, kind="fl-claims", id=_anchor(path))
 
 
 def _counts(records: Records) -> tuple[str, str, str, str]:

@@ -1,5 +1,5 @@
-"""Sphinx extension of the book: the index of theorems, theorems as results of the search, what a
-link preview shows.
+"""Sphinx extension of the book: the index of theorems, theorems as results of the search, the
+scoreboard, what a link preview shows.
 
 The address of the site follows from that of the repository, so ``_config.yml`` names the repository
 alone.
@@ -8,6 +8,7 @@ alone.
 from __future__ import annotations
 
 import html
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from sphinx.domains import Domain, ObjType
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
+
+from book import scoreboard
+from book.notebooks import CHAPTERS
 
 CARD = "_static/card.png"
 KINDS = ("definition", "assumption", "proposition", "lemma", "theorem", "corollary")
@@ -92,7 +96,7 @@ def _name(title: nodes.title) -> nodes.inline:
 
 
 class TheoremDomain(Domain):
-    """The numbered blocks of all pages. As objects of a domain they enter the index of the search."""
+    """The numbered blocks of all pages; as objects of a domain they enter the search's index."""
 
     name = "theorem"
     label = "Theorems"
@@ -217,6 +221,20 @@ def _fill_index(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         index.replace_self(lists.by_name() if index["by"] == "name" else lists.by_chapter())
 
 
+class Scoreboard(SphinxDirective):
+    """``{scoreboard}``: every claim that the chapters recorded, read when the page is built."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        folder = posixpath.dirname(self.env.docname)
+        to_chapters = posixpath.relpath(CHAPTERS.name, folder) + "/"
+        records, titles = scoreboard.collect(CHAPTERS), scoreboard.titles(CHAPTERS)
+        board = scoreboard.as_html(records, titles, to_chapters)
+        shown = f'<div class="output text_html">{board}</div>'
+        # The classes of a cell's output: the tables look as those on the pages of notebooks.
+        return [nodes.container("", nodes.raw("", shown, format="html"), classes=["cell_output"])]
+
+
 def description(doctree: nodes.document) -> str:
     """The first sentences of a page."""
     text = ""
@@ -315,6 +333,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_domain(TheoremDomain)
     app.add_node(theorem_index)
     app.add_directive("theorem-index", TheoremIndex)
+    app.add_directive("scoreboard", Scoreboard)
     app.connect("config-inited", _configure)
     app.connect("doctree-resolved", _fill_index)
     app.connect("html-page-context", _describe)

@@ -1,1 +1,1 @@
-"""Long runs whose results the book stores in ``featlearn/data``."""
+"""Long runs whose results the book stores; ``python -m experiments`` lists and runs them."""

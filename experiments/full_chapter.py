@@ -1,4 +1,4 @@
-"""A chapter at full scale: ``python -m experiments.full_chapter 04_ntk`` runs it with
+"""A chapter at full scale: ``python -m experiments full-chapter 04_ntk`` runs it with
 ``FEATLEARN_SCALE=full``, on a GPU if there is one.
 
 All its claims, settled anew, and the arrays named in `KEPT` are written to
@@ -7,9 +7,7 @@ All its claims, settled anew, and the arrays named in `KEPT` are written to
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 import tempfile
 import time
 from dataclasses import asdict
@@ -17,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import numpy as np
 import torch
 from tqdm import tqdm
 
@@ -30,24 +27,19 @@ KEPT = {
     "06_damian": ("GROWTH_DIMS", "half", "NS", "in_n", "MS", "in_m", "RISK_DIMS", "ours"),
     "07_shi": ("ns", "turned", "marks", "structured"),
 }
+LAST = """\
+import sys
 
+sys.path.append({root!r})
+from experiments import full_chapter
 
-def plain(value: Any) -> Any:
-    """Tensors, arrays and what holds them as lists of numbers with three digits."""
-    if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu().numpy()
-    if isinstance(value, (np.ndarray, list, tuple)):
-        return [plain(part) for part in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    return float(f"{value:.3g}") if isinstance(value, float) else value
+full_chapter.keep(globals(), {names!r}, {path!r})"""
 
 
 def keep(names: dict[str, Any], wanted: tuple[str, ...], path: str) -> None:
     """Write these variables of a notebook to `path`; called by a cell put at its end."""
     Path(path).write_text(
-        json.dumps({name: plain(names[name]) for name in wanted}), encoding="utf-8"
+        json.dumps({name: stored.rounded(names[name]) for name in wanted}), encoding="utf-8"
     )
 
 
@@ -60,10 +52,8 @@ def run(chapter: str, scale: str = "full") -> dict[str, Any]:
     quick = {claim.id: claim.measured for claim in claims.read(notebook)}
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "kept.json"
-        call = f"full.keep(globals(), {KEPT[chapter]!r}, {str(kept)!r})"
-        notebook.cells.append(
-            nbformat.v4.new_code_cell(f"from experiments import full_chapter as full\n\n{call}")
-        )
+        last = LAST.format(root=str(notebooks.ROOT), names=KEPT[chapter], path=str(kept))
+        notebook.cells.append(nbformat.v4.new_code_cell(last))
         start = time.perf_counter()
         with tqdm(total=len(notebooks.code(notebook)), desc=chapter, unit="cell") as bar:
             notebooks.execute(
@@ -83,21 +73,18 @@ def run(chapter: str, scale: str = "full") -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Run one chapter and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: list[str]) -> int:
+    """Run one chapter and write the file; 1 if a cell raised anything but a broken claim."""
+    parser = stored.options(
+        "full-chapter", "Run a chapter at full scale, on a GPU if there is one."
+    )
     parser.add_argument("chapter", choices=KEPT)
-    parser.add_argument("--out", type=Path, help="file to write")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    origin = stored.origin(f"python -m experiments.full_chapter {options.chapter}", device)
+    origin = stored.origin(f"python -m experiments full-chapter {options.chapter}", device)
     result = {**origin, **run(options.chapter)}
     broken = [error for error in result["errors"] if not error.startswith("ClaimFailed")]
     target = options.out or stored.DATA / f"full_{options.chapter}.json"
     stored.write(target.with_suffix(".failed.json") if broken else target, result)
     print("\n".join(result["errors"]))
     return int(bool(broken))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

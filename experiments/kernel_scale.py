@@ -1,7 +1,7 @@
-r"""Kernel regression at scale: seconds a product and seconds to a given test error, against the
+r"""Kernel regression at scale: the time of a product and the time to a test error, beside the
 roofline.
 
-Run ``python -m experiments.kernel_scale`` on a CPU and with ``--device cuda`` on a GPU; the results
+Run ``python -m experiments kernel-scale`` on a CPU and with ``--device cuda`` on a GPU; the results
 are kept as `featlearn/data/scale_cpu.json` and `scale_cuda.json`. The labels are $y = \sin(w\cdot
 x) + 0.1\,\xi$ with Gaussian $x\in\mathbb{R}^{10}$ and $\|w\| = 1$. The kernel is Gaussian, its
 entries are float32, and only the direct solver, in float64, stores them.
@@ -17,11 +17,7 @@ large matrix product and bytes over the speed of a large copy, both measured in 
 
 from __future__ import annotations
 
-import argparse
 import math
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +25,7 @@ import torch
 from torch import Tensor
 
 from experiments import stored
+from experiments.timing import clock, seconds_of
 from featlearn import linalg, seeding
 from featlearn.kernels import (
     BLOCK,
@@ -59,22 +56,6 @@ def problem(n: int, run: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
     X = rng.standard_normal((n, D))
     signal, clean = np.sin(X @ w / np.linalg.norm(w)), np.sin(X_test @ w / np.linalg.norm(w))
     return X, signal + NOISE * rng.standard_normal(n), X_test, clean
-
-
-def clock(device: str) -> float:
-    """The time when all work given to the device is done."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
-def seconds_of(run: Callable[[], Any], device: str, least: float = 0.3) -> float:
-    """Mean time of a call, repeated until `least` seconds have passed."""
-    start, calls = clock(device), 0
-    while calls == 0 or clock(device) - start < least:
-        run()
-        calls += 1
-    return (clock(device) - start) / calls
 
 
 def ceilings(device: str) -> dict[str, float]:
@@ -186,7 +167,7 @@ def product(n: int, device: str) -> dict[str, Any]:
     return {
         "n": n,
         "entries": entries,
-        "seconds": [float(f"{seconds_of(lambda: A(v), device):.4g}")],
+        "seconds": [float(f"{seconds_of(lambda: A(v), device, 0.3):.4g}")],
     }
 
 
@@ -224,7 +205,7 @@ def part_of_huge(device: str, blocks: int = 100) -> dict[str, Any]:
     some()
     whole = math.ceil(HUGE / side)
     share = blocks / (whole * (whole + 1) / 2)
-    seconds = [float(f"{seconds_of(some, device):.4g}") for _ in range(ROUNDS)]
+    seconds = [float(f"{seconds_of(some, device, 0.3):.4g}") for _ in range(ROUNDS)]
     return {"n": HUGE, "share": share, "entries": blocks * side**2, "seconds": seconds}
 
 
@@ -241,7 +222,7 @@ def beyond(device: str) -> dict[str, Any]:
 
 def measure(device: str, largest: int) -> dict[str, Any]:
     """All times on one device, for n = 2¹⁰ up to the limits."""
-    command = f"python -m experiments.kernel_scale --device {device}"
+    command = f"python -m experiments kernel-scale --device {device}"
     origin = stored.origin(
         command if largest == 2**20 else f"{command} --largest {largest}", device
     )
@@ -267,20 +248,16 @@ def measure(device: str, largest: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(arguments: list[str]) -> int:
     """Measure on one device and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = stored.options("kernel-scale", "Time kernel regression against the roofline.")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
         "--largest", type=int, default=2**20, help="largest n of solvers and products"
     )
-    parser.add_argument("--out", type=Path, help="file to write")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.largest < 2**20 and options.out is None:
         parser.error("--largest needs --out: the stored results are those without it")
     result = measure(options.device, options.largest)
     stored.write(options.out or stored.DATA / f"scale_{options.device}.json", result, indent=1)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -148,11 +148,10 @@ def neurons(
     }
 
 
-def main() -> None:
+def main(arguments: list[str]) -> int:
     """Compute the data of all live figures and write them."""
+    options = stored.options("live-figures", "Compute the data of the live figures.", TARGET)
+    target = options.parse_args(arguments).out
     figures = {figure.__name__: figure() for figure in (circle, flow, width, neurons)}
-    stored.write(TARGET, {**stored.origin("make live"), **figures})
-
-
-if __name__ == "__main__":
-    main()
+    stored.write(target, {**stored.origin("python -m experiments live-figures"), **figures})
+    return 0

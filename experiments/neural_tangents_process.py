@@ -1,9 +1,8 @@
-"""neural-tangents as a contestant: a process of its own, in its own environment, that times what it
-is told.
+"""neural-tangents as a contestant: a process in an environment of its own that times tasks.
 
 Started by `experiments.tangent_kernels` with the Python of that environment; imports nothing of
-featlearn. It reads one task a line from standard input, a JSON object, and answers with one:
-seconds and, once a task, a file of values.
+featlearn. Each line of standard input is a task, a JSON object, and is answered with one: the
+seconds. The first answer to a task also leaves a file of values.
 """
 
 import json

@@ -1,12 +1,11 @@
 """Times of the kernel solvers, kept as `featlearn/data/solvers.json` for chapter 1 to draw.
 
-Run ``python -m experiments.solvers``. The solvers take turns within each round, so that a slow
+Run ``python -m experiments solvers``. The solvers take turns within each round, so that a slow
 spell of the machine touches all of them; ratios compare times of one round.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 from sklearn.kernel_ridge import KernelRidge
 
 from experiments import stored
+from experiments.timing import seconds_of
 from featlearn import seeding
 from featlearn.kernels import Gaussian, KernelOperator, KernelRegression
 from featlearn.notebook import progress
@@ -51,17 +51,8 @@ def contestants(n: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def seconds_of(run: Callable[[], Any], least: float = 0.5) -> float:
-    """Mean time of a call, repeated until `least` seconds have passed."""
-    start, calls = time.perf_counter(), 0
-    while calls == 0 or time.perf_counter() - start < least:
-        run()
-        calls += 1
-    return (time.perf_counter() - start) / calls
-
-
 def measure() -> dict[str, Any]:
-    """Seconds by contestant and n, one entry a round."""
+    """Seconds by contestant and n, one entry for each round."""
     for run in contestants(500).values():
         run()
     seconds: dict[str, dict[int, list[float]]] = {name: {} for name in contestants(500)}
@@ -69,13 +60,17 @@ def measure() -> dict[str, Any]:
         runs = contestants(n)
         for _ in range(rounds):
             for name, run in runs.items():
-                seconds[name].setdefault(n, []).append(round(seconds_of(run), 4))
+                seconds[name].setdefault(n, []).append(round(seconds_of(run, least=0.5), 4))
     return {
-        **stored.origin("python -m experiments.solvers"),
-        "problem": f"Gaussian kernel, d = {DIMENSION}, ridge {RIDGE}, residual {TOLERANCE:g}, float32 products",
+        **stored.origin("python -m experiments solvers"),
+        "problem": f"Gaussian kernel, d = {DIMENSION}, ridge {RIDGE}, "
+        f"residual {TOLERANCE:g}, float32 products",
         "seconds": seconds,
     }
 
 
-if __name__ == "__main__":
-    stored.write(TARGET, measure(), indent=1)
+def main(arguments: list[str]) -> int:
+    """Measure and write the file."""
+    options = stored.options("solvers", "Time the kernel solvers of chapter 1.", TARGET)
+    stored.write(options.parse_args(arguments).out, measure(), indent=1)
+    return 0

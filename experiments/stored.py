@@ -1,23 +1,22 @@
 """Results of runs too long for a notebook.
 
-Where they come from, how they are written to `featlearn/data`, tables of them.
+Where they come from, and how they are written to `featlearn/data`.
 """
 
 from __future__ import annotations
 
-import html
+import argparse
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from featlearn import seeding
-from featlearn.notebook import claims
 
 DATA = Path(__file__).parents[1] / "featlearn" / "data"
 
@@ -35,8 +34,9 @@ def machine(device: str = "cpu") -> str:
 
 
 def origin(command: str, device: str = "cpu") -> dict[str, Any]:
-    """The command, the commit (``-dirty`` if the files differed from it), the machine and
-    `FEATLEARN_SEED` of a run.
+    """The command, the commit, the machine and `FEATLEARN_SEED` of a run.
+
+    The commit ends with ``-dirty`` if the files differed from it.
     """
     describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     commit = subprocess.run(
@@ -61,36 +61,20 @@ def write(path: Path, result: dict[str, Any], indent: int | None = None) -> None
     print(f"wrote {path.name}")
 
 
-def table(caption: str, head: Iterable[str], lines: Iterable[str], attributes: str) -> str:
-    """A table for the book, in a box that scrolls by itself; all parts are HTML."""
-    names = "".join(f'<th scope="col">{name}</th>' for name in head)
-    body = "\n".join(lines)
-    return (
-        f'<div class="fl-scroll" tabindex="0" role="region" aria-label="{caption}"><table {attributes}>'
-        f"<caption>{caption}</caption><thead><tr>{names}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
-    )
+def rounded(value: Any) -> Any:
+    """Tensors, arrays and what holds them as lists of numbers with three significant digits."""
+    if isinstance(value, dict):
+        return {str(key): rounded(part) for key, part in value.items()}
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return [rounded(part) for part in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
-def full_claims(results: Iterable[dict[str, Any]]) -> str:
-    """The claims of chapters at full scale whose measured value is not that of the quick run, as a
-    table.
-    """
-    lines = []
-    for claim in (claim for result in results for claim in result["claims"]):
-        if claim["measured"] is None or claim["measured"] == claim["quick"]:
-            continue
-        interval = (
-            "" if claim["interval"] is None else "[{:.3g}, {:.3g}]".format(*claim["interval"])
-        )
-        said = f"<code>{claim['id']}</code> {html.escape(claim['says'])}"
-        sign = claims.SIGNS[claim["verdict"]]
-        quick = "" if claim["quick"] is None else f"{claim['quick']:.3g}"
-        values = (quick, f"{claim['measured']:.3g}", interval)
-        cells = "".join(
-            f"<td>{value}</td>" for value in (said, html.escape(claim["predicted"]), *values)
-        )
-        lines.append(
-            f'<tr><td class="fl-{claim["verdict"]}">{sign} {claim["verdict"]}</td>{cells}</tr>'
-        )
-    head = ("verdict", "claim", "predicted", "quick", "full", "interval")
-    return table("Claims at full scale", head, lines, 'class="fl-scoreboard fl-claims"')
+def options(name: str, about: str, target: Path | None = None) -> argparse.ArgumentParser:
+    """The parser of an experiment's options; every experiment can write to another file."""
+    parser = argparse.ArgumentParser(prog=f"python -m experiments {name}", description=about)
+    parser.add_argument("--out", type=Path, default=target, help="file to write")
+    return parser

@@ -1,16 +1,14 @@
-"""Tangent kernels against the clock: `make bench` prints the table, writes
-`featlearn/data/speed.json`.
+"""Tangent kernels against the clock, kept as `featlearn/data/speed.json`.
 
-All contestants of a case take turns in each round, so that a slow spell of the machine touches all
-of them, and a ratio compares two times of one round. neural-tangents runs in an environment of its
-own, built on first use, with the last versions that work together; compilation is not counted. With
-``--device cuda`` only the contestants that are torch run, on that device, and the file is
-`speed_cuda.json`.
+Run ``python -m experiments tangent-kernels``. All contestants of a case take turns in each round,
+so that a slow spell of the machine touches all of them, and a ratio compares two times of one
+round. neural-tangents runs in an environment of its own, built on first use, with the last versions
+that work together; compilation is not counted. With ``--device cuda`` only the contestants that are
+torch run, on that device, and the file is `speed_cuda.json`.
 """
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import re
@@ -18,7 +16,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from importlib.metadata import version
 from itertools import pairwise
@@ -30,8 +27,10 @@ import torch
 from torch.func import functional_call, jacrev, vmap
 
 from experiments import stored
+from experiments.timing import seconds_of
 from featlearn import seeding
 from featlearn.networks import Network
+from featlearn.notebook.tables import ratios
 from featlearn.ntk import NTK, empirical_ntk
 
 PEER = (
@@ -67,7 +66,7 @@ class Peer:
         answer = self.process.stdout.readline()
         if not answer:
             raise RuntimeError(
-                "neural-tangents stopped: run experiments/neural_tangents_process.py by hand to see why"
+                "neural-tangents stopped: run experiments/neural_tangents_process.py to see why"
             )
         return json.loads(answer)["seconds"]
 
@@ -81,17 +80,6 @@ def peer_python(folder: Path) -> Path:
         subprocess.run([python, "-m", "pip", "install", "--quiet", *PEER], check=True)
         (folder / ".installed").touch()
     return python
-
-
-def timed(run: Run, device: str) -> float:
-    """Seconds of one call."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    run()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def points(n: int, dtype: str) -> np.ndarray:
@@ -195,8 +183,9 @@ def contestants(case: dict[str, Any], device: str) -> dict[str, Run]:
 
 
 def measure(case: dict[str, Any], peers: dict[str, Peer], device: str) -> dict[str, Any]:
-    """Seconds of all contestants of a case, one entry a round, and how far neural-tangents' values
-    are from ours.
+    """Seconds of all contestants of a case in each round.
+
+    With them, how far the values of neural-tangents are from ours.
     """
     runs = contestants(case, device)
     for run in runs.values():
@@ -230,7 +219,7 @@ def measure(case: dict[str, Any], peers: dict[str, Peer], device: str) -> dict[s
             result["difference"] = float(np.abs(ours - theirs)[off].max() / np.abs(ours).max())
     for _ in range(case["rounds"]):
         for name, run in runs.items():
-            seconds[name].append(round(timed(run, device), 5))
+            seconds[name].append(round(seconds_of(run, device), 5))
         if task is not None:
             seconds["neural-tangents"].append(round(peer.seconds(task), 5))
     return result
@@ -244,29 +233,25 @@ def peak() -> int:
 
 
 def peak_memory(name: str) -> float:
-    """MB by which the peak of a fresh process grows while a contestant of the empirical case runs."""
+    """MB by which the peak of a fresh process grows while a contestant (empirical case) runs."""
     code = (
-        f"from experiments import tangent_kernels as bench; run = bench.empirical_runs('cpu')[{name!r}]; "
-        "before = bench.peak(); run(); print(bench.peak() - before)"
+        "from experiments.tangent_kernels import empirical_runs, peak; "
+        f"run = empirical_runs('cpu')[{name!r}]; "
+        "before = peak(); run(); print(peak() - before)"
     )
     grown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return round(int(grown.stdout) / 1000, 1)
 
 
-def ratios(seconds: dict[str, list[float]], name: str, ours: str) -> tuple[float, float, float]:
-    """Median, least and greatest of a contestant's time over ours, round by round."""
-    found = [a / b for a, b in zip(seconds[name], seconds[ours], strict=True)]
-    return statistics.median(found), min(found), max(found)
-
-
 def table(results: list[dict[str, Any]]) -> str:
-    """One line a contestant: its time, and its time over ours."""
+    """One line for each contestant: its time, and its time over ours."""
     lines = [
         f"{'case':46s} {'contestant':27s} {'seconds':>9s} {'times ours':>12s}  range over rounds"
     ]
     for r in results:
         biases = f", biases {r['sigma_b']:g}" if r["sigma_b"] else ""
-        case = f"{r['kind']} {r['activation']}{biases}, {r['hidden']} hidden, n = {r['n']}, {r['dtype']}"
+        case = f"{r['kind']} {r['activation']}{biases}, {r['hidden']} hidden, "
+        case += f"n = {r['n']}, {r['dtype']}"
         ours = next(iter(r["seconds"]))
         for name, seconds in r["seconds"].items():
             middle, low, high = ratios(r["seconds"], name, ours)
@@ -278,51 +263,14 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def as_html(result: dict[str, Any], kind: str) -> str:
-    """The results of one kind, "analytic" or "empirical", as a table.
-
-    Medians, ratios and their range.
-    """
-    rows = []
-    for r in (r for r in result["results"] if r["kind"] == kind):
-        ours, *others = r["seconds"]
-        network = f"{r['activation']}{', biases' if r['sigma_b'] else ''}"
-        case = (network, r["hidden"], f"{r['n']:,}", r["dtype"], milliseconds(r["seconds"][ours]))
-        for name in others or [None]:
-            against = ("", "", "")
-            if name is not None:
-                middle, low, high = ratios(r["seconds"], name, ours)
-                against = (
-                    name,
-                    milliseconds(r["seconds"][name]),
-                    f"<b>{middle:,.3g}</b> [{low:,.3g}, {high:,.3g}]",
-                )
-            rows.append("".join(f"<td>{cell}</td>" for cell in (*case, *against)))
-    names = ("network", "hidden", "n", "dtype", "ours (ms)", "against", "(ms)", "over ours")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    name = f"Times, {kind}, {result['machine']}"
-    return (
-        f'<div class="fl-scroll" tabindex="0" role="region" aria-label="{name}"><table class="fl-scoreboard fl-speed">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def milliseconds(seconds: list[float]) -> str:
-    """The median in milliseconds, three digits or all before the point."""
-    value = 1000 * statistics.median(seconds)
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def main() -> None:
+def main(arguments: list[str]) -> int:
     """Time all cases and store them."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = stored.options("tangent-kernels", "Time tangent kernels against other libraries.")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
         "--peer", type=Path, default=Path(".venv-peer"), help="environment of neural-tangents"
     )
-    parser.add_argument("--out", type=Path, help="file to write")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         peers = {}
         if options.device == "cpu":
@@ -342,7 +290,7 @@ def main() -> None:
         versions |= dict(package.split("==") for package in PEER[:2])
     result = {
         **stored.origin(
-            f"python -m experiments.tangent_kernels --device {options.device}", options.device
+            f"python -m experiments tangent-kernels --device {options.device}", options.device
         ),
         "date": datetime.date.today().isoformat(),
         "versions": versions,
@@ -352,7 +300,4 @@ def main() -> None:
         result["memory"] = {name: peak_memory(name) for name in empirical_runs("cpu")}
     name = "speed.json" if options.device == "cpu" else "speed_cuda.json"
     stored.write(options.out or stored.DATA / name, result, indent=1)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

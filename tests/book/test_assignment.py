@@ -47,7 +47,7 @@ def test_students_get_stubs_and_no_hidden_test(path, course):
     points = [
         cell.metadata.nbgrader.points for cell in source.cells if cell.metadata.nbgrader.grade
     ]
-    assert points == [exercise.points for exercise in answers]
+    assert points == [exercise.about.points for exercise in answers]
     for exercise in answers:
         assert exercise.code.source.splitlines()[-1].strip() not in text
 
@@ -99,7 +99,8 @@ def test_marks_go_around_bodies_and_leave_docstrings():
         'def f(x):\n    """Formula."""\n    y = 2 * x\n    return y\n\n\ndef g(x):\n    return f(x)'
     )
     assert assignment.marked(source) == (
-        'def f(x):\n    """Formula."""\n    ### BEGIN SOLUTION\n    y = 2 * x\n    return y\n    ### END SOLUTION'
+        'def f(x):\n    """Formula."""\n'
+        "    ### BEGIN SOLUTION\n    y = 2 * x\n    return y\n    ### END SOLUTION"
         "\n\n\ndef g(x):\n    ### BEGIN SOLUTION\n    return f(x)\n    ### END SOLUTION"
     )
 

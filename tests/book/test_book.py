@@ -4,9 +4,10 @@ Every rule holds for each, every rule can fail, and the tools do what they say.
 """
 
 import json
+import os
 import re
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import nbformat
 import pytest
@@ -44,7 +45,7 @@ def test_stored_outputs_are_of_today(path):
 
 
 def test_claims_are_unique_in_the_book():
-    ids = [claim.id for found in claims.collect(notebooks.CHAPTERS).values() for claim in found]
+    ids = [claim.id for found in scoreboard.collect(notebooks.CHAPTERS).values() for claim in found]
     assert len(ids) == len(set(ids))
 
 
@@ -188,6 +189,7 @@ PLANTED = [
     (rules.seeded, lambda cells: cells[2].update(source="torch.randn(3)")),
     (rules.seeded, lambda cells: cells[2].update(source="from numpy.random import default_rng")),
     (rules.seeded, lambda cells: cells[2].update(source="random.random()")),
+    (rules.seeded, lambda cells: cells[2].update(source="np.random.RandomState(0)")),
     (rules.seeded, lambda cells: cells[2].update(source="scipy.stats.norm.rvs(3)")),
     (rules.compared, lambda cells: cells[2].metadata.update(tags=["nbval-ignore-output"])),
     (rules.recorded, lambda cells: cells[2].update(outputs=[])),
@@ -240,27 +242,165 @@ def test_named_torch_streams_are_allowed():
     assert rules.seeded(notebook) == []
 
 
+def test_the_type_of_a_generator_is_allowed():
+    source = "isinstance(rng, (np.random.Generator, np.random.RandomState))"
+    assert rules.seeded(broken(lambda cells: cells[2].update(source=source))) == []
+
+
 def test_claim_calls_count_as_one_line():
     source = "claims.equals(\n" + ",\n".join(f"    a{i}=1" for i in range(30)) + ",\n)"
     assert rules._length(source) == 1
     assert rules._length("def f():\n    return 1\n\n\nx = 2") == 3
 
 
-def test_fingerprint_follows_code_package_and_records(monkeypatch):
-    notebook = new_notebook(cells=[new_code_cell("from featlearn import kernels")])
-    before = notebooks.fingerprint(notebook)
-    assert notebooks.ROOT / "featlearn" / "linalg.py" in notebooks.modules(notebook)
-    assert notebooks.ROOT / "featlearn" / "networks.py" not in notebooks.modules(notebook)
-    notebook.cells.append(new_markdown_cell("prose does not count"))
-    assert notebooks.fingerprint(notebook) == before
-    notebook.cells[0].source += "\nx = 1"
-    assert notebooks.fingerprint(notebook) != before
-    board = new_notebook(cells=[new_code_cell("from book import scoreboard")])
-    before = notebooks.fingerprint(board)
-    monkeypatch.setattr(
-        claims, "collect", lambda _: {"a.ipynb": [Claim("ker-x", "s", "S", "", "", "open")]}
+SMALL = {
+    "featlearn/__init__.py": "from featlearn import kernels\nfrom featlearn.linalg import solve\n",
+    "featlearn/linalg.py": '"""Solve."""\n\n\ndef solve(x):\n    """Half."""\n    return x / 2\n',
+    "featlearn/kernels.py": "from featlearn import linalg\n\nFACTOR = 3  # times\n",
+    "featlearn/wide.py": "import featlearn as fl\n\nhalf = fl.solve\n",
+    "featlearn/checks/__init__.py": "SIZE = 1\n",
+    "featlearn/shi/__init__.py": "from featlearn.shi.net import Net\n",
+    "featlearn/shi/net.py": "class Net:\n    pass\n",
+    "featlearn/data/__init__.py": "def load(name):\n    return name\n",
+    "featlearn/data/live.json": "{}",
+    "featlearn/data/full_04.json": "{}",
+    "featlearn/data/full_06.json": "{}",
+    "featlearn/data/images.npz": "npz",
+}
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A small package of six modules and four stored files, and its fingerprints."""
+    for name, text in SMALL.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    monkeypatch.setattr(notebooks, "DATA", tmp_path / "featlearn" / "data")
+
+    class Package:
+        def modules(self, *cells):
+            found = notebooks.modules(new_notebook(cells=list(map(new_code_cell, cells))))
+            return {str(path.relative_to(tmp_path / "featlearn")) for path in found}
+
+        def stored(self, *cells):
+            found = notebooks.stored(new_notebook(cells=list(map(new_code_cell, cells))))
+            return {path.name for path in found}
+
+        def fingerprint(self, *cells):
+            return notebooks.fingerprint(new_notebook(cells=list(map(new_code_cell, cells))))
+
+        def write(self, name, text):
+            path, before = tmp_path / "featlearn" / name, (tmp_path / "featlearn" / name).stat()
+            path.write_text(text)
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+
+    return Package()
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [
+        ("import featlearn", set()),
+        ("from featlearn import linalg", {"linalg.py"}),
+        ("from featlearn import kernels", {"kernels.py", "linalg.py"}),
+        ("from featlearn import solve", {"linalg.py"}),
+        ("import featlearn as fl\n\nfl.solve(1)", {"linalg.py"}),
+        ("import featlearn\n\nfeatlearn.wide.half", {"wide.py", "linalg.py"}),
+        ("import featlearn.shi.net", {"shi/__init__.py", "shi/net.py"}),
+        ("from featlearn.shi import Net", {"shi/__init__.py", "shi/net.py"}),
+        ("from featlearn.checks import kernels as check", set()),
+    ],
+)
+def test_a_notebook_depends_on_what_it_uses_of_the_package(package, cell, wanted):
+    assert package.modules(cell) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("linalg.py", '"""Another."""\n\n\ndef solve(x):\n    """Words."""\n    return x / 2\n'),
+        ("linalg.py", "def solve(x):\n    # why\n    return (x) / 2  # half\n"),
+        ("kernels.py", "from featlearn import linalg\n\n\nFACTOR = (\n    3\n)\n"),
+        ("wide.py", "half = 7\n"),
+        ("__init__.py", SMALL["featlearn/__init__.py"] + "__version__ = '2'\n"),
+        ("checks/__init__.py", "SIZE = 2\n"),
+        ("data/full_06.json", "[1]"),
+        ("data/images.npz", "other"),
+    ],
+)
+def test_what_changes_no_output_makes_nothing_stale(package, name, text):
+    cells = (
+        "import featlearn",
+        "from featlearn import data, kernels\n\ndata.load('live')",
+        "def f(x):\n    return x  # itself",
     )
-    assert notebooks.fingerprint(board) != before
+    before = package.fingerprint(*cells)
+    package.write(name, text)
+    assert package.fingerprint(*cells) == before
+    same = (*cells[:2], 'def f(x):\n    """Itself."""\n    return (\n        x\n    )')
+    assert package.fingerprint(*same) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("linalg.py", '"""Solve."""\n\n\ndef solve(x):\n    """Half."""\n    return x / 3\n'),
+        ("kernels.py", "from featlearn import linalg\n\nFACTOR = 4  # times\n"),
+        ("kernels.py", "from featlearn import linalg\n\nFACTOR = 3.0  # times\n"),
+        ("data/__init__.py", "def load(name):\n    return name + name\n"),
+        ("data/live.json", "[]"),
+    ],
+)
+def test_a_changed_constant_or_loaded_file_makes_a_notebook_stale(package, name, text):
+    cells = ("from featlearn import data, kernels\n\ndata.load('live')", "'shown'", "x = 1")
+    before = package.fingerprint(*cells)
+    package.write(name, text)
+    assert package.fingerprint(*cells) != before
+
+
+def test_a_changed_cell_makes_a_notebook_stale(package):
+    cells = ["x = 1", "'shown'"]
+    found = {package.fingerprint(*cells[:n], *more) for n in (1, 2) for more in ([], ["y = 2"])}
+    assert len(found | {package.fingerprint("x = 2"), package.fingerprint("x = 1", "'other'")}) == 6
+    magic = "%matplotlib inline\nx = 1"
+    assert package.fingerprint(magic) != package.fingerprint("x = 1")
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [
+        ("data.load('live')", {"live.json"}),
+        ("featlearn.data.load('live')", {"live.json"}),
+        ('[data.load(f"full_{name}") for name in names]', {"full_04.json", "full_06.json"}),
+        ('data.load(f"{name}_06")', {"full_06.json"}),
+        ("data.load(name)", {"live.json", "full_04.json", "full_06.json"}),
+        ("data.mnist(whole=True)", {"images.npz"}),
+        ("from featlearn.data import load", set(map(os.path.basename, list(SMALL)[-4:]))),
+        ("json.load(file)", set()),
+        ("from featlearn import data", set()),
+    ],
+)
+def test_only_the_files_that_are_loaded_count(package, cell, wanted):
+    assert package.stored(cell) == wanted
+
+
+def test_each_stored_file_belongs_to_few_pages():
+    """What the notebooks load today; a page that is missing here would not become stale."""
+    found = {path.stem: {p.stem for p in notebooks.stored(notebooks.load(path))} for path in PATHS}
+    loading = {name: files for name, files in found.items() if files}
+    for path in PATHS:
+        text = "\n".join(cell.source for cell in notebooks.code(notebooks.load(path)))
+        assert (path.stem in loading) == bool(re.search(r"\bdata\.(load|mnist)\(", text))
+    known = {path.stem for path in notebooks.DATA.iterdir() if path.suffix in (".json", ".npz")}
+    assert set().union(*loading.values()) == known
+
+
+def test_the_pieces_of_a_stream_are_stored_as_one():
+    pieces = [new_output("stream", name="stdout", text=text) for text in ("a", "b\n", "c")]
+    pieces.insert(2, new_output("display_data", {"text/plain": "x"}))
+    cell = notebooks.clean(new_notebook(cells=[new_code_cell("f()", outputs=pieces)])).cells[0]
+    assert [output.get("text") for output in cell.outputs] == ["ab\n", None, "c"]
 
 
 def test_cell_ids_are_deterministic_and_unique():
@@ -273,7 +413,8 @@ def test_cell_ids_are_deterministic_and_unique():
 
 
 RESEEDED = """\
-from featlearn import claims, stream
+from featlearn import stream
+from featlearn.notebook import claims
 claims.bound("ker-a", "s", measured=stream("x").random() + {shift}, at_most=1, source="S")
 """
 
@@ -317,7 +458,7 @@ def test_make_notebooks_executes_once_and_reseed_judges(small_book, capsys):
 
 
 def test_scoreboard_speaks_of_all_records():
-    records = claims.collect(notebooks.CHAPTERS)
+    records = scoreboard.collect(notebooks.CHAPTERS)
     count = sum(map(len, records.values()))
     assert scoreboard.summary(records).startswith(f"{count} claims: ")
     stored = json.loads(scoreboard.as_json(records))
@@ -326,15 +467,11 @@ def test_scoreboard_speaks_of_all_records():
     assert page.count("<tr><td") == count
     for claim in (claim for found in records.values() for claim in found):
         assert page.count(f"<code>{claim.id}</code>") == (2 if claim.verdict == "open" else 1)
-    stored_page = (
-        notebooks.load(notebooks.CHAPTERS / "appendix" / "claims.ipynb").cells[-1].outputs[0]
-    )
-    assert f"<strong>{scoreboard.summary(records)}.</strong>" in stored_page.data["text/html"]
     assert len(re.findall(r"^  [✓○]", scoreboard.as_text(records), re.MULTILINE)) == count
 
 
 def test_totals_of_the_page_are_those_of_the_records():
-    records = claims.collect(notebooks.CHAPTERS)
+    records = scoreboard.collect(notebooks.CHAPTERS)
     table = scoreboard.as_html(records).split("</table>")[0]
     rows = [
         re.findall(r"<td>(?:<a [^>]*>)?(\d+)", row) for row in table.split('<th scope="row">')[1:]
@@ -380,17 +517,18 @@ def test_scoreboard_without_open_claims_has_no_list():
     assert "<ul>" not in page and "Open</h2>" not in page
 
 
-def test_times_are_stored_and_new_ones_make_the_scoreboard_stale(monkeypatch):
+def test_times_are_stored():
     stored = json.loads(scoreboard.as_json(BOARD))["claims"]["01_a.ipynb"]
     assert [record["seconds"] for record in stored] == [1.25, 0.5]
-    board = new_notebook(cells=[new_code_cell("from book import scoreboard")])
-    monkeypatch.setattr(claims, "collect", lambda _: BOARD)
-    before = notebooks.fingerprint(board)
-    later = {
-        path: [replace(claim, seconds=9.0) for claim in found] for path, found in BOARD.items()
-    }
-    monkeypatch.setattr(claims, "collect", lambda _: later)
-    assert notebooks.fingerprint(board) != before
+
+
+def test_records_are_collected_from_the_notebooks(tmp_path):
+    (tmp_path / "a").mkdir()
+    notebooks.save(good(), tmp_path / "a" / "b.ipynb")
+    notebooks.save(new_notebook(cells=[new_markdown_cell("# No claims")]), tmp_path / "c.ipynb")
+    assert scoreboard.collect(tmp_path) == {"a/b.ipynb": claims.read(good())}
+    with pytest.raises(ValueError, match=r"directory must be an existing folder, got '.*none'"):
+        scoreboard.collect(tmp_path / "none")
 
 
 def test_titles_are_those_of_the_first_cells(tmp_path):
@@ -403,15 +541,11 @@ def test_titles_are_those_of_the_first_cells(tmp_path):
 
 
 def test_no_global_randomness_in_the_package():
-    """But for the checks of the exercises, whose inputs are meant to be fresh, and drawn in one
-    place.
+    """But for the checks of the exercises, whose inputs are fresh, and drawn in one place, and for
+    the door at which an estimator takes its `random_state`, always a seed or a generator.
     """
     package = notebooks.ROOT / "featlearn"
-    allowed = {
-        package / "book" / "rules.py",
-        package / "seeding.py",
-        package / "checks" / "__init__.py",
-    }
+    allowed = {package / name for name in ("seeding.py", "validate.py", "checks/__init__.py")}
     for path in package.rglob("*.py"):
         if path not in allowed:
             assert not rules.GLOBAL_RANDOMNESS.search(path.read_text(encoding="utf-8")), path.name

@@ -130,13 +130,20 @@ def test_stubs_wait_solutions_pass_and_both_run_without_the_chapter(path, export
 
 
 def test_directives_nest_and_must_close():
-    outer = "a\n\n::::{dropdown} Proof\n:class: x\nb\n:::{prf:lemma} L\n:label: lem-a\nc\n:::\nd\n::::\n\ne"
+    inner = ":::{prf:lemma} L\n:label: lem-a\nc\n:::"
+    outer = f"a\n\n::::{{dropdown}} Proof\n:class: x\nb\n{inner}\nd\n::::\n\ne"
     first, proof, last = parse(outer)
     assert (first, last) == ("a", "e")
     assert (proof.argument, proof.options) == ("Proof", {"class": "x"})
     assert parse(proof.body) == ["b", Directive("prf:lemma", "L", {"label": "lem-a"}, "c"), "d"]
-    with pytest.raises(ValueError, match="is not closed"):
-        parse(":::{note}\nx")
+    for unclosed in (":::{note}", ":::{note}\nx", "::::{note}\nx\n:::", "```{math}\nx"):
+        with pytest.raises(ValueError, match="is not closed"):
+            parse(unclosed)
+
+
+def test_a_directive_inside_a_block_of_code_is_code():
+    source = "```python\n:::{note}\nx\n```"
+    assert parse(source) == [source]
 
 
 def test_rewriting(book):
@@ -167,7 +174,8 @@ def test_rewriting(book):
 
 
 def test_a_stub_keeps_imports_signature_and_docstring_and_nothing_else():
-    source = 'import numpy as np\n\nSECRET = 42\n\n\ndef f(x, *, y=1):\n    """Formula."""\n    return SECRET\n\n\ndef g():\n    return 2'
+    source = "import numpy as np\n\nSECRET = 42\n\n\n"
+    source += 'def f(x, *, y=1):\n    """Formula."""\n    return SECRET\n\n\ndef g():\n    return 2'
     made = exercises.stub(source)
     assert "42" not in made and "return" not in made and "import numpy" in made
     scope = {}
@@ -178,12 +186,10 @@ def test_a_stub_keeps_imports_signature_and_docstring_and_nothing_else():
             scope[function](*arguments)
 
 
-def test_hidden_code_is_folded_and_the_scoreboard_keeps_its_table(exported):
-    scoreboard = exported["chapters/appendix/claims.ipynb"]
-    assert any("holds" in str(cell.get("outputs", "")) for cell in scoreboard.cells)
+def test_hidden_code_is_folded_and_outputs_are_left_out(exported):
     chapter = exported["chapters/01_kernels.ipynb"]
     assert any(cell.metadata.get("cellView") == "form" for cell in chapter.cells)
-    assert not any(cell.get("outputs") for cell in chapter.cells if "execution_count" not in cell)
+    assert not any(cell.get("outputs") for cell in chapter.cells)
 
 
 def test_a_solution_must_follow_its_exercise():

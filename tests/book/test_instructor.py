@@ -21,8 +21,10 @@ def test_every_exercise_is_on_exactly_one_of_twelve_sheets():
 
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: f"sheet-{sheet.number}")
 def test_the_minutes_of_a_sheet_are_those_of_its_exercises(sheet):
-    closed = [EXERCISES[label] for label in sheet.labels if EXERCISES[label].kind != "Open-ended"]
-    minutes = sum(int(exercise.time.split()[0]) for exercise in closed)
+    closed = [
+        EXERCISES[label] for label in sheet.labels if EXERCISES[label].about.kind != "Open-ended"
+    ]
+    minutes = sum(exercise.about.minutes for exercise in closed)
     assert f"| {sheet.number}, about {minutes} minutes |" in PAGE
 
 
