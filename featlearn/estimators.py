@@ -6,6 +6,7 @@ What goes in comes out: predictions at an array are an array, at a tensor a tens
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -31,6 +32,8 @@ class TensorEstimator(BaseEstimator):
 
     def _by_sklearn(self, X: Any, y: Any = None, **options: Any) -> Any:
         """scikit-learn's checks; a message that names no argument gets one."""
+        validate.unmasked(X, "X")
+        validate.unmasked(y, "y")
         check = getattr(validation, "validate_data", None)  # since 1.6
         arguments = {"dtype": [np.float64, np.float32], **options}
         if y is not None:
@@ -112,6 +115,10 @@ class TensorRegressor(TensorEstimator):
 
     def score(self, X: Array, y: Array, sample_weight: Any = None) -> float:
         r"""The coefficient of determination $R^2$ of the predictions at X."""
-        y = validate.as_tensor(y, "y", (1, 2)).detach().cpu().numpy()
-        values = torch.as_tensor(self.predict(X)).detach().cpu().numpy()
-        return float(r2_score(y, values, sample_weight=sample_weight))
+        y = validate.as_tensor(y, "y", (1, 2)).detach().cpu()
+        values = torch.as_tensor(self.predict(X)).detach().cpu()
+        validate.same_length(values, "X", y, "y")
+        score = float(r2_score(y.numpy(), values.numpy(), sample_weight=sample_weight))
+        if math.isnan(score) and len(y) > 1:
+            raise ValueError("y must have smaller entries: its variance overflows")
+        return score

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from featlearn import linalg, validate
 from featlearn.estimators import TensorEstimator
-from featlearn.kernels import Kernel
+from featlearn.kernels import Kernel, evaluate
 from featlearn.validate import Array
 
 
@@ -30,11 +30,13 @@ def covariance_root(K: Array, scale: float | None = None) -> Tensor:
     """
     K = validate.as_tensor(K, "K", 2)
     validate.square(K, "K")
+    if scale is not None:
+        scale = validate.real(scale, "scale", at_least=0)
     factor, failed = torch.linalg.cholesky_ex(K)
     if not failed:
         return factor
     s, U = torch.linalg.eigh(K)
-    scale = s.abs().max().item() if scale is None else validate.real(scale, "scale", at_least=0)
+    scale = s.abs().max().item() if scale is None else scale
     if s[0] < -math.sqrt(torch.finfo(K.dtype).eps) * scale:
         raise ValueError(f"K must be positive semi-definite, got the eigenvalue {s[0].item():g}")
     return U * s.clamp_min(0).sqrt()
@@ -66,14 +68,14 @@ class GaussianProcess(TensorEstimator):
         self.noise_std = noise_std
 
     def _kernel(self, *points: Tensor) -> Tensor:
-        return validate.function(self.kernel, "kernel")(*points)
+        return evaluate(validate.function(self.kernel, "kernel"), *points)
 
     def fit(self, X: Array, y: Array) -> GaussianProcess:
         """Condition on labels y of shape (n,) at points X of shape (n, d).
 
         One Cholesky factorisation.
         """
-        noise_std = validate.real(self.noise_std, "noise_std", at_least=0)
+        noise_std = validate.real(self.noise_std, "noise_std", at_least=0, at_most=1e100)
         X, y = self._fit_data(X, y)
         if y.ndim != 1:
             raise ValueError(f"y must be 1-dimensional, got shape {tuple(y.shape)}")
@@ -194,10 +196,11 @@ def after_training(
     if X_new.shape[1] != X.shape[1]:
         raise ValueError(f"X_new must have {X.shape[1]} columns, as X has, got {X_new.shape[1]}")
     initial = kernel if initial is None else initial
-    path = linalg.SpectralPath(kernel(X), y)
+    path = linalg.SpectralPath(evaluate(kernel, X), y)
     s, U = path.eigenvalues, path.eigenvectors
     safe = torch.where(s > 0, s, 1.0)
     psi = torch.where(s > 0, -torch.expm1(-safe * t) / safe, 0.0)
-    A = (kernel(X_new, X) @ U * psi) @ U.T
-    crossed = A @ initial(X, X_new)
-    return A @ y.to(A), initial(X_new) - crossed - crossed.T + A @ initial(X) @ A.T
+    A = (evaluate(kernel, X_new, X) @ U * psi) @ U.T
+    crossed = A @ evaluate(initial, X, X_new, "initial")
+    prior, at_data = (evaluate(initial, points, name="initial") for points in (X_new, X))
+    return A @ y.to(A), prior - crossed - crossed.T + A @ at_data @ A.T

@@ -51,6 +51,14 @@ def no_overflow(*sizes: Tensor) -> None:
             )
 
 
+def evaluate(kernel: Kernel, X: Tensor, Y: Tensor | None = None, name: str = "kernel") -> Tensor:
+    """The (n, m) matrix of any kernel callable, which may return an array, as a tensor beside X."""
+    K = kernel(X) if Y is None else kernel(X, Y)
+    if isinstance(K, np.ndarray) and K.dtype.kind == "f":
+        K = torch.as_tensor(K).to(X)
+    return validate.returned(K, name, (len(X), len(X if Y is None else Y)))
+
+
 class KernelFunction(ABC):
     """Shapes and checks that all kernels share; subclasses give the matrix for two matrices."""
 
@@ -83,7 +91,7 @@ class Polynomial(KernelFunction):
     constant: float | Tensor = 0.0
 
     def __post_init__(self) -> None:
-        validate.integer(self.degree, "degree")
+        validate.integer(self.degree, "degree", at_most=10**4)
         validate.parameter(self.constant, "constant", at_least=0)
 
     def matrix(self, X: Tensor, Y: Tensor, same: bool) -> Tensor:
@@ -248,11 +256,8 @@ class KernelOperator:
         key = (rows.start, columns.start)
         if key in self._kept:
             return self._kept[key]
-        K = (
-            self.kernel(self.X[rows])
-            if rows == columns
-            else self.kernel(self.X[rows], self.X[columns])
-        )
+        Y = None if rows == columns else self.X[columns]
+        K = evaluate(self.kernel, self.X[rows], Y)
         self.evaluations += K.numel()
         held = sum(block.numel() for block in self._kept.values()) + K.numel()
         self.peak_entries = max(self.peak_entries, held)
@@ -282,7 +287,7 @@ class KernelOperator:
 
     def largest_eigenvalue(self, iterations: int = 10) -> float:
         r"""$\lambda_{\max}(K + \lambda I)$ from below, by the power method from a random vector."""
-        iterations, size = validate.integer(iterations, "iterations"), 0.0
+        iterations, size = validate.integer(iterations, "iterations", at_most=10**6), 0.0
         v = torch.as_tensor(stream("kernels/power").standard_normal(len(self))).to(self.X.device)
         for _ in range(iterations):
             image = self(v)
@@ -298,7 +303,7 @@ def _block(block: int | None, X: Tensor) -> int:
     return (
         BLOCK["cpu" if X.device.type == "cpu" else "cuda"]
         if block is None
-        else validate.integer(block, "block")
+        else validate.integer(block, "block", at_most=2**40)
     )
 
 
@@ -333,7 +338,7 @@ def nystrom_preconditioner(
         f"lower rank={rank}, or lower block={block}"
     )
     with validate.memory(advice):
-        columns = torch.cat([kernel(rows, X[pivots]) for rows in X.split(block)])
+        columns = torch.cat([evaluate(kernel, rows, X[pivots]) for rows in X.split(block)])
         return linalg.nystrom_preconditioner(columns, pivots, ridge)
 
 
@@ -425,7 +430,7 @@ class KernelRegression(TensorRegressor):
         validate.integer(self.max_iterations, "max_iterations")
         validate.integer(self.rank, "rank")
         if self.block is not None:
-            validate.integer(self.block, "block")
+            validate.integer(self.block, "block", at_most=2**40)
         validate.integer(self.cache, "cache", at_least=0)
         validate.one_of(self.dtype, "dtype", (None, *validate.PRECISIONS))
         if self.device is not None:
@@ -458,7 +463,7 @@ class KernelRegression(TensorRegressor):
             f"and lower block={_block(self.block, X)} if that is too large"
         )
         with validate.memory(advice):
-            K = kernel(X)
+            K = evaluate(kernel, X)
             if self.solver == "cholesky":
                 return linalg.cholesky_solve(K, y, self.ridge)
             path = linalg.SpectralPath(K, y)
@@ -525,7 +530,7 @@ class KernelRegression(TensorRegressor):
         parts = list(zip(self.X_fit_.split(block), alpha.split(block), strict=True))
 
         def values(rows: Tensor) -> Tensor:
-            products = (self.kernel_(rows, columns) @ weights for columns, weights in parts)
+            products = (evaluate(self.kernel_, rows, Z) @ weights for Z, weights in parts)
             total = next(products)
             for part in products:
                 total = total + part

@@ -203,7 +203,10 @@ def feature_ridge(Phi: Array, y: Array, ridges: Array) -> Tensor:
     if (grid <= 0).any():
         raise ValueError(f"ridges must be positive, got {grid.min().item():g}")
     n, m = Phi.shape
-    s, V = torch.linalg.eigh((Phi.T @ Phi if m <= n else Phi @ Phi.T) / n)
+    gram = (Phi.T @ Phi if m <= n else Phi @ Phi.T) / n
+    if not torch.isfinite(gram.diagonal().sum()):
+        raise ValueError("Phi must have smaller entries: their squares overflow")
+    s, V = torch.linalg.eigh(gram)
     filtered = (V.T @ (Phi.T @ y if m <= n else y))[:, None] / (
         n * (s.clamp_min(0)[:, None] + grid)
     )
@@ -229,22 +232,22 @@ class Solution:
         return len(self.residuals) - 1
 
 
-def _start(A: MatVec, y: Array, tolerance: float, max_iterations: int) -> tuple[Tensor, float]:
+def _start(
+    A: MatVec, y: Array, tolerance: float, max_iterations: int, callback: Callback | None
+) -> tuple[Tensor, float]:
     """y and its norm, after all arguments were checked, A by its shape at zero."""
     y = validate.as_tensor(y, "y", 1)
     validate.function(A, "A")
     validate.real(tolerance, "tolerance", above=0)
     validate.integer(max_iterations, "max_iterations")
+    if callback is not None:
+        validate.function(callback, "callback")
     return y, torch.linalg.vector_norm(y).item()
 
 
-def _product(A: MatVec, v: Tensor) -> Tensor:
-    """A v, which must have the shape of v and be finite in sum."""
-    image = A(v)
-    if not isinstance(image, Tensor) or image.shape != v.shape:
-        got = tuple(image.shape) if isinstance(image, Tensor) else type(image).__name__
-        raise ValueError(f"A must map a vector to one of its shape, {tuple(v.shape)}, got {got}")
-    return image
+def _product(A: MatVec, v: Tensor, name: str = "A") -> Tensor:
+    """A v, which must have the shape of v."""
+    return validate.returned(A(v), name, tuple(v.shape))
 
 
 def _asked(callback: Callback | None, alpha: Tensor) -> bool:
@@ -266,7 +269,7 @@ def richardson(
     < \eta < 2/\lambda_{\max}(A)$, each eigen-direction like $(1 - \eta\lambda_i)^t$. `callback`
     sees $\alpha^{(t)}$ after each iteration; the iteration stops when it returns True.
     """
-    y, size = _start(A, y, tolerance, max_iterations)
+    y, size = _start(A, y, tolerance, max_iterations, callback)
     eta = validate.real(learning_rate, "learning_rate", above=0)
     alpha, residual = torch.zeros_like(y), y
     if size == 0:
@@ -304,10 +307,13 @@ def conjugate_gradients(
     \mapsto P^{-1} v$ puts the condition number of $P^{-1/2} A P^{-1/2}$ in the place of $\kappa$.
     `callback` as in `richardson`.
     """
-    y, size = _start(A, y, tolerance, max_iterations)
+    y, size = _start(A, y, tolerance, max_iterations, callback)
     if preconditioner is not None:
         validate.function(preconditioner, "preconditioner")
-    precondition = (lambda v: v) if preconditioner is None else preconditioner
+
+    def precondition(v: Tensor) -> Tensor:
+        return v if preconditioner is None else _product(preconditioner, v, "preconditioner")
+
     alpha, residual = torch.zeros_like(y), y.clone()
     if size == 0:
         return Solution(alpha, [0.0], True)
@@ -353,31 +359,26 @@ def nystrom_preconditioner(columns: Array, pivots: Array, ridge: float) -> MatVe
         $\lambda > 0$.
     """
     columns = validate.as_tensor(columns, "columns", 2)
-    try:
-        pivots = torch.as_tensor(pivots, device=columns.device)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"pivots must be whole numbers, got {type(pivots).__name__}") from error
+    rows = validate.integers(pivots, "pivots", at_least=0, at_most=len(columns) - 1)
+    pivots = torch.tensor(rows, device=columns.device)
     ridge = validate.real(ridge, "ridge", above=0)
-    if (
-        pivots.shape != columns.shape[1:]
-        or pivots.dtype != torch.int64
-        or not 0 <= pivots.min() <= pivots.max() < len(columns)
-    ):
-        raise ValueError(
-            f"pivots must name {columns.shape[1]} rows of the {len(columns)}, got {pivots.tolist()}"
-        )
+    if len(rows) != columns.shape[1]:
+        raise ValueError(f"pivots must name {columns.shape[1]} rows, got {len(rows)}")
     K_mm = columns[pivots].to(torch.float64)
+    if not (K_mm.diagonal() > 0).all():
+        raise ValueError("columns must be those of a kernel matrix with a positive diagonal")
     jitter = len(K_mm) * torch.finfo(columns.dtype).eps * K_mm.diagonal().mean()
     eye = torch.eye(len(K_mm), dtype=torch.float64, device=columns.device)
-    L = torch.linalg.cholesky((K_mm + K_mm.T) / 2 + jitter * eye)
+    L, failed = torch.linalg.cholesky_ex((K_mm + K_mm.T) / 2 + jitter * eye)
+    if failed:
+        raise ValueError("columns must be those of a positive semi-definite kernel matrix")
     B = torch.linalg.solve_triangular(L, columns.to(torch.float64).T, upper=False).T
     inner = torch.linalg.cholesky(B.T @ B + ridge * eye)
     B = B.to(columns.dtype)
 
     def apply(v: Tensor) -> Tensor:
-        projected = torch.cholesky_solve((B.T @ v.to(B.dtype)).to(torch.float64)[:, None], inner)[
-            :, 0
-        ]
+        inside = (B.T @ v.to(B.dtype)).to(torch.float64)
+        projected = torch.cholesky_solve(inside[:, None], inner)[:, 0]
         return (v - (B @ projected.to(B.dtype)).to(v.dtype)) / ridge
 
     return apply

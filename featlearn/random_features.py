@@ -60,7 +60,8 @@ class FeatureMap:
     def _features(self, X: Array, name: str) -> Tensor:
         X = validate.as_tensor(X, name, 2, like=(self.W,))
         validate.columns(X, name, self.W.shape[1])
-        return self.activation(X @ self.W.T.to(X) + self.b.to(X))
+        Z = X @ self.W.T.to(X) + self.b.to(X)
+        return validate.returned(self.activation(Z), "activation", tuple(Z.shape))
 
     def __call__(self, X: Array) -> Tensor:
         """The (n, p) features of X, whose shape is (n, d)."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from featlearn import hermite, linalg, validate
 from featlearn.damian import LatentPolynomial
 from featlearn.estimators import TensorRegressor
-from featlearn.kernels import Kernel, Laplace
+from featlearn.kernels import Kernel, Laplace, evaluate
 from featlearn.validate import Array
 
 
@@ -41,13 +41,14 @@ def gradients(kernel: Kernel, X: Array, centres: Array, coefficients: Array) -> 
     )
     alpha = validate.as_tensor(coefficients, "coefficients", 1).to(X)
     validate.same_length(Z, "centres", alpha, "coefficients")
+    validate.function(kernel, "kernel")
     with torch.inference_mode(False), torch.enable_grad():
         X, Z, alpha = (
             X.detach().clone().requires_grad_(),
             Z.to(X).detach().clone(),
             alpha.detach().clone(),
         )
-        return torch.autograd.grad((kernel(X, Z) @ alpha).sum(), X)[0]
+        return torch.autograd.grad((evaluate(kernel, X, Z) @ alpha).sum(), X)[0]
 
 
 def agop(G: Array) -> Tensor:
@@ -131,7 +132,7 @@ class RecursiveFeatureMachine(TensorRegressor):
         """Train on X of shape (n, d) and y of shape (n,) or (n, k)."""
         if self.kernel is not None:
             validate.function(self.kernel, "kernel")
-        rounds = validate.integer(self.rounds, "rounds", at_least=0)
+        rounds = validate.integer(self.rounds, "rounds", at_least=0, at_most=10**4)
         ridge = validate.real(self.ridge, "ridge", at_least=0)
         X, y = self._fit_data(X, y)
         y, d = y.to(X), X.shape[1]
@@ -141,7 +142,7 @@ class RecursiveFeatureMachine(TensorRegressor):
         for _ in range(rounds + 1):
             R = linalg.matrix_sqrt(self.metrics_[-1])
             Z = X @ R
-            K = self.kernel_(Z).detach()
+            K = evaluate(self.kernel_, Z).detach()
             try:
                 alpha = linalg.cholesky_solve(K, y, ridge * len(y) * K.diagonal().mean().item())
             except ValueError as error:
@@ -153,6 +154,8 @@ class RecursiveFeatureMachine(TensorRegressor):
                 gradients(self.kernel_, Z, Z, column) @ R for column in alpha.reshape(len(y), -1).T
             ]
             M = torch.stack([agop(part) for part in G]).sum(dim=0)
+            if not torch.isfinite(M.trace()):
+                raise ValueError("y must have smaller entries: the gradients' squares overflow")
             self.metrics_.append(M * (d / M.trace()) if M.trace() > 0 else self.metrics_[-1])
         self.next_metric_ = self.metrics_.pop()
         return self
@@ -167,7 +170,9 @@ class RecursiveFeatureMachine(TensorRegressor):
             most if rounds is None else validate.integer(rounds, "rounds", at_least=0, at_most=most)
         )
         R = linalg.matrix_sqrt(self.metrics_[chosen])
-        return self._returned(self.kernel_(points @ R, self.X_fit_ @ R) @ self.alphas_[chosen], X)
+        return self._returned(
+            evaluate(self.kernel_, points @ R, self.X_fit_ @ R) @ self.alphas_[chosen], X
+        )
 
 
 def empirical_hessian(X: Array, y: Array) -> Tensor:
@@ -193,7 +198,9 @@ def expected_square(
     $c = \frac1n\bigl(\mathbb{E}[y^2\|z\|^2]+(d-r+1)\,\mathbb{E}[y^2]\bigr)$, where $z = U^\top x$
     and $H_r = \mathbb{E}[\nabla^2g]$.
     """
-    n, noise_std = validate.integer(n, "n"), validate.real(noise_std, "noise_std", at_least=0)
+    validate.instance(target, "target", LatentPolynomial)
+    n = validate.integer(n, "n", at_most=10**18)
+    noise_std = validate.real(noise_std, "noise_std", at_least=0, at_most=1e100)
     d, r, H = target.d, target.r, target.latent_hessian
     Z, omega = (part.to(target.U) for part in hermite.grid(r, 2 * target.degree + 4))
     y2, z2 = omega * (target.latent(Z).square() + noise_std**2), Z.square().sum(dim=1)

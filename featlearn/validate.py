@@ -77,9 +77,22 @@ def as_tensor(
     return tensor
 
 
-def _from_array(value: Any, name: str, like: tuple[Any, ...]) -> Tensor:
+def unmasked(value: Any, name: str) -> None:
+    """Raise if `value` is an array with a mask, which a tensor does not have."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError(f"{name} must not be a masked array: its mask would be lost")
+
+
+def returned(value: Any, name: str, shape: tuple[int, ...]) -> Tensor:
+    """What the function `name` returned, if it is a tensor of this shape."""
+    if not isinstance(value, Tensor) or value.shape != shape:
+        got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        raise ValueError(f"{name} must return a tensor of shape {shape}, got {got}")
+    return value
+
+
+def _from_array(value: Any, name: str, like: tuple[Any, ...]) -> Tensor:
+    unmasked(value, name)
     try:
         array = np.array(value)
     except (ValueError, TypeError, RuntimeError) as error:
@@ -90,7 +103,8 @@ def _from_array(value: Any, name: str, like: tuple[Any, ...]) -> Tensor:
         raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}")
     if array.dtype.kind != "c":
         array = array.astype(np.float32 if array.dtype == np.float32 else np.float64)
-    device = next((partner.device for partner in like if isinstance(partner, Tensor)), None)
+    devices = (partner.device for partner in like if isinstance(partner, Tensor))
+    device = next((device for device in devices if device.type != "meta"), None)
     return torch.as_tensor(array, device=device)
 
 
@@ -147,9 +161,14 @@ def square(K: Tensor, name: str) -> None:
 
 
 def real(
-    value: Any, name: str, *, above: float | None = None, at_least: float | None = None
+    value: Any,
+    name: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
 ) -> float:
-    """`value` as a finite float, optionally above or at least a limit."""
+    """`value` as a finite float within these limits."""
     if isinstance(value, (Tensor, np.ndarray)) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -161,6 +180,8 @@ def real(
         raise ValueError(f"{name} must be greater than {above:g}, got {value!r}")
     if at_least is not None and not number >= at_least:
         raise ValueError(f"{name} must be at least {at_least:g}, got {value!r}")
+    if at_most is not None and not number <= at_most:
+        raise ValueError(f"{name} must be at most {at_most:g}, got {value!r}")
     return number
 
 
@@ -219,6 +240,10 @@ def sequence(value: Any, name: str) -> list[Any]:
         raise TypeError(f"{name} must be a sequence, got {_brief(value)}")
     if isinstance(value, (Tensor, np.ndarray)) and value.ndim == 0:
         raise TypeError(f"{name} must be a sequence, got a number")
+    if isinstance(value, Tensor):
+        if value.layout != torch.strided or value.device.type == "meta":
+            raise TypeError(f"{name} must be a sequence of values, got a tensor without them")
+        value = value.tolist()
     if hasattr(value, "__len__"):
         size(len(value), name)
     found = list(value)

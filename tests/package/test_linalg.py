@@ -173,7 +173,7 @@ def test_limits_of_flow_and_ridge():
         (
             lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), [0, 5], 1.0),
             ValueError,
-            "pivots must name 2 rows of the 3",
+            "pivots must be at most 2, got 5",
         ),
         (
             lambda: linalg.richardson(lambda v: 100 * v, [1.0, 2.0], 1.0),
@@ -183,12 +183,12 @@ def test_limits_of_flow_and_ridge():
         (
             lambda: linalg.richardson(lambda v: 3.0, [1.0, 2.0], 1.0),
             ValueError,
-            "A must map a vector to one of its shape",
+            r"A must return a tensor of shape \(2,\)",
         ),
         (
             lambda: linalg.richardson(lambda v: v.sum(), [1.0, 2.0], 1.0),
             ValueError,
-            "A must map a vector to one of its shape",
+            r"A must return a tensor of shape \(2,\)",
         ),
         (lambda: linalg.richardson(None, [1.0, 2.0], 1.0), TypeError, "A must be callable"),
         (
@@ -209,7 +209,7 @@ def test_limits_of_flow_and_ridge():
         (
             lambda: linalg.nystrom_preconditioner(np.ones((3, 2)), "ab", 1.0),
             TypeError,
-            "pivots must be whole numbers",
+            "pivots must be a sequence",
         ),
         (
             lambda: linalg.conjugate_gradients(lambda v: -v, [1.0, 2.0]),
