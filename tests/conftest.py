@@ -106,6 +106,13 @@ def chromium(needs_chromium):
         yield running
 
 
+def tab(chromium, **options):
+    """A new page of the browser, which has more time than Playwright's 30 seconds."""
+    page = chromium.new_page(**({"viewport": {"width": 1280, "height": 900}} | options))
+    page.set_default_timeout(120_000)
+    return page
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say in one line how many tests need a browser that is not there."""
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 from audits import BASE, SITE, dangling, visit
+from conftest import tab
 
 from book import browser
 
@@ -19,7 +20,7 @@ PAGES = sorted(
 def site(chromium):
     if not PAGES:
         pytest.fail("the site is not built: run make book")
-    return browser.Folder(chromium.new_page(), SITE, BASE)
+    return browser.Folder(tab(chromium), SITE, BASE)
 
 
 @pytest.fixture(scope="module")
