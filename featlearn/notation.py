@@ -130,13 +130,19 @@ def to_standard(
         raise ValueError(
             f"theta must have the entries {sorted(factors)}, got {sorted(map(str, theta))}"
         )
+    for layer in range(1, network.depth + 1):
+        rows, columns = network.widths[layer], network.widths[layer - 1]
+        for name, shape in ((f"W{layer}", (rows, columns)), (f"b{layer}", (rows,))):
+            if name in theta:
+                value = validate.as_tensor(theta[name], f"theta[{name!r}]")
+                if value.shape[-len(shape) :] != shape:
+                    raise ValueError(
+                        f"theta[{name!r}] must end in shape {shape}, got {tuple(value.shape)}"
+                    )
     standard = networks.Network(
         network.widths, network.activation, network.sigma_w, network.sigma_b, "standard"
     )
-    return standard, {
-        name: factors[name] * validate.as_tensor(value, f"theta[{name!r}]")
-        for name, value in theta.items()
-    }
+    return standard, {name: factors[name] * value for name, value in theta.items()}
 
 
 def standard_learning_rates(network: networks.Network, learning_rate: float) -> dict[str, float]:
@@ -188,6 +194,8 @@ def two_layer_kernels(
     validate.columns(W, "W", X.shape[1])
     validate.size(len(X) * (len(X) + len(W)), "X and W")
     c, s = validate.real(outer, "outer", above=0), validate.real(inner, "inner", above=0)
+    if not math.isfinite(c * c * s * s):
+        raise ValueError(f"outer and inner must be smaller, got {c:g} and {s:g}: squares overflow")
     sigma, preactivation = activations.get(activation), s * X @ W.T
     feature, slope = sigma(preactivation), a * sigma.derivative(preactivation)
     return (c * s) ** 2 * (slope @ slope.T) * (X @ X.T), c**2 * feature @ feature.T

@@ -18,6 +18,11 @@ def progress(
     items: Iterable[T], describe: str = "", total: int | None = None, show: bool = True
 ) -> Iterable[T]:
     """`items` behind a progress bar, which vanishes when it is done."""
+    if not isinstance(items, Iterable):
+        raise TypeError(f"items must be iterable, got {type(items).__name__}")
+    validate.instance(describe, "describe", str)
+    total = None if total is None else validate.integer(total, "total", at_least=0)
+    show = validate.flag(show, "show")
     setting = validate.one_of(
         os.environ.get(PROGRESS_VARIABLE, "on"), PROGRESS_VARIABLE, ("on", "off")
     )

@@ -18,6 +18,7 @@ import contextlib
 import hashlib
 import inspect
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 from joblib import Parallel, delayed, parallel_config
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from featlearn import validate
 from featlearn.progress import progress
@@ -42,6 +43,7 @@ except ImportError:  # Windows
 
 Setting = dict[str, Any]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+MOST_CELLS, MOST_WORKERS = 10**6, 10**4
 Experiment = Callable[..., Any]
 
 
@@ -77,8 +79,8 @@ def run(
     ----------
     experiment
         A function of a numpy generator and the settings that returns a number or an array of
-        numbers, of one shape for all cells. It must take all its randomness from the generator or
-        from `featlearn.stream`.
+        numbers, of one shape for all cells; NaN says that a cell has no answer. It must take all
+        its randomness from the generator or from `featlearn.stream`.
     settings
         The axes of the grid by name, each a sequence of numbers or strings.
     seeds
@@ -86,7 +88,7 @@ def run(
     name
         Begins the names of the streams; two sweeps with one name see the same random numbers.
     file
-        Where results are kept, one line of JSON a cell, in the order in which they arrive. If it
+        Where results are kept, a line of JSON for each cell, in the order of their arrival. If it
         exists, its cells are not computed again; the grid may have grown since. Results of another
         experiment are refused, as far as its own code tells: after a change in a function that it
         calls, name another file. Without a file nothing is kept.
@@ -98,11 +100,18 @@ def run(
     show_progress
         Show a bar.
     """
-    if not callable(experiment):
-        raise TypeError(f"experiment must be callable, got {type(experiment).__name__}")
+    validate.function(experiment, "experiment")
     axes, seeds = _axes(settings), validate.integer(seeds, "seeds")
+    count = math.prod(map(len, axes.values())) * seeds
+    if count > MOST_CELLS:
+        raise ValueError(f"settings and seeds must ask for at most {MOST_CELLS} cells, got {count}")
     name = validate.text(name, "name")
-    workers = -1 if workers is None else validate.integer(workers, "workers")
+    if file is not None and Path(validate.instance(file, "file", (str, os.PathLike))).is_dir():
+        raise ValueError(f"file must not be a folder, got {str(file)!r}")
+    workers = -1 if workers is None else validate.integer(workers, "workers", at_most=MOST_WORKERS)
+    if not (client is None or hasattr(client, "get_executor")):
+        raise TypeError(f"client must be a dask Client, got {type(client).__name__}")
+    validate.flag(show_progress, "show_progress")
     cells = [
         (dict(zip(axes, values, strict=True)), s)
         for values in product(*axes.values())
@@ -126,7 +135,8 @@ def run(
             first = np.shape(next(iter(known.values())))
             if np.shape(value) != first:
                 raise ValueError(
-                    f"experiment must return results of one shape, got {first} and {np.shape(value)}"
+                    "experiment must return results of one shape, got "
+                    f"{first} and {np.shape(value)}"
                 )
             if results is not None:
                 setting, s = missing[key]
@@ -138,20 +148,24 @@ def run(
 
 def _axes(settings: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
     """The axes with plain Python values, so that JSON keeps them."""
-    if not isinstance(settings, Mapping) or not settings:
-        raise TypeError(f"settings must be a mapping from names to sequences, got {settings!r}")
+    if not validate.instance(settings, "settings", Mapping):
+        raise ValueError("settings must not be empty")
     axes = {}
     for axis, values in settings.items():
-        if isinstance(values, str) or not len(values):
-            raise ValueError(
-                f"settings[{axis!r}] must be a sequence with at least one value, got {values!r}"
-            )
-        axes[axis] = [value.item() if isinstance(value, np.generic) else value for value in values]
-        for value in axes[axis]:
+        name = f"settings[{validate.text(axis, 'settings')!r}]"
+        if hasattr(values, "__len__") and len(values) > MOST_CELLS:
+            raise ValueError(f"{name} must hold at most {MOST_CELLS} values, got {len(values)}")
+        plain = [
+            v.item() if isinstance(v, np.generic) else v for v in validate.sequence(values, name)
+        ]
+        for value in plain:
             if not isinstance(value, (str, int, float)):
-                raise TypeError(f"settings[{axis!r}] must hold numbers or strings, got {value!r}")
-        if len(set(axes[axis])) < len(axes[axis]):
-            raise ValueError(f"settings[{axis!r}] must hold each value once, got {axes[axis]}")
+                raise TypeError(f"{name} must hold numbers or strings, got {value!r}")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{name} must hold finite numbers, got {value!r}")
+        if len(set(plain)) < len(plain):
+            raise ValueError(f"{name} must hold each value once, got {plain}")
+        axes[axis] = plain
     return axes
 
 
@@ -177,29 +191,30 @@ def _compute(
     try:
         with threadpool_limits(limits=1):
             value = experiment(stream(f"{name}/{key}"), **cell[0])
-        if isinstance(value, torch.Tensor):
-            value = value.detach().cpu().numpy()
-        return key, np.asarray(value, dtype=float).tolist()
     except Exception as error:
         raise RuntimeError(f"the cell {cell[0]}, seed {cell[1]} failed: {error!r}") from error
+    what = f"what experiment returns for {cell[0]}, seed {cell[1]},"
+    return key, validate.as_tensor(value, what, finite=False).detach().double().cpu().tolist()
 
 
 @contextlib.contextmanager
 def _one_thread(environment: dict[str, str]) -> Iterator[None]:
-    """Let the process that calls have this environment and one thread of torch, as long as the
-    sweep runs.
+    """This environment and one thread for the process that calls, as long as the sweep runs.
 
-    The environment keeps libraries to one thread that are loaded later, by a cell.
+    The environment keeps libraries to one thread that are loaded later, by a cell. They get as many
+    as torch has here when the sweep is over.
     """
-    threads, variables = (
-        torch.get_num_threads(),
-        {name: os.environ.get(name) for name in environment},
-    )
+    threads = torch.get_num_threads()
+    variables = {name: os.environ.get(name) for name in environment}
+    loaded = {pool.filepath for pool in ThreadpoolController().lib_controllers}
     os.environ.update(environment)
     try:
         yield
     finally:
         torch.set_num_threads(threads)
+        for pool in ThreadpoolController().lib_controllers:
+            if pool.filepath not in loaded:
+                pool.set_num_threads(threads)
         for name, value in variables.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
@@ -230,7 +245,8 @@ def _identity(experiment: Experiment) -> Iterator[str]:
         return
     if not inspect.isfunction(experiment):
         raise TypeError(
-            f"experiment must be a function, or a partial of one, if results are kept in a file, got {experiment!r}"
+            "experiment must be a function, or a partial of one, if results are kept in a file, "
+            f"got {experiment!r}"
         )
     code, source = experiment.__code__, ""
     with contextlib.suppress(OSError):
@@ -259,7 +275,7 @@ def _results(file: str | Path | None) -> Iterator[BinaryIO | None]:
             try:
                 fcntl.flock(results, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ValueError(f"file is in use by another sweep: {file}") from None
+                raise ValueError(f"file must not be in use by another sweep: {file}") from None
         yield results
 
 
@@ -276,14 +292,23 @@ def _read(results: BinaryIO, header: dict[str, Any]) -> dict[str, Any]:
         return {}
     if not text.startswith(first):
         raise ValueError(
-            f"file must hold results of this sweep, but {results.name} begins with {text.splitlines()[0][:300]!r} "
-            f"instead of {first!r}: name another file, or delete it"
+            f"file must hold results of this sweep, but {results.name} begins with "
+            f"{text.splitlines()[0][:300]!r} instead of {first!r}: name another file, or delete it"
         )
     *lines, rest = text.split(b"\n")
     if rest:
         results.truncate(len(text) - len(rest))
-    records = map(json.loads, lines[1:])
-    return {_key(record["setting"], record["seed"]): record["value"] for record in records}
+    found = {}
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            record = json.loads(line)
+            found[_key(record["setting"], record["seed"])] = record["value"]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise ValueError(
+                f"file must hold a cell in each line, but line {number} of {results.name} is "
+                f"{line[:100]!r}: delete the line, and its cell is computed again"
+            ) from None
+    return found
 
 
 def _line(record: dict[str, Any]) -> bytes:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from featlearn import linalg, validate
-from featlearn.damian.target import Sample, orthonormal
+from featlearn.damian.target import Sample, _orthonormal
 from featlearn.validate import Array
 
 RIDGES = tuple(10.0 ** np.arange(-7, 4.1, 0.5))
@@ -29,7 +29,7 @@ def initialise(
     Signs $a_j = \pm1$, $w_j \sim N(0, I/d)$, and $a_{j+m/2} = -a_j$, $w_{j+m/2} = w_j$, so that
     $f_{\theta_0} = 0$.
     """
-    half, d = even(width) // 2, validate.integer(d, "d")
+    half, d = _even(width) // 2, validate.integer(d, "d")
     validate.size(width * d, "width and d")
     validate.generator(rng, "rng")
     device = validate.device(device)
@@ -38,14 +38,14 @@ def initialise(
     return torch.cat([a, -a]), torch.cat([W, W])
 
 
-def even(width: int) -> int:
+def _even(width: int) -> int:
     """`width`, if it is a positive even number."""
     if validate.integer(width, "width") % 2:
         raise ValueError(f"width must be even, got {width}")
     return int(width)
 
 
-def data(X: Array, y: Array, *others: Array) -> tuple[Tensor, Tensor]:
+def _data(X: Array, y: Array, *others: Array) -> tuple[Tensor, Tensor]:
     """X (n, d) and y (n,) as tensors of one type, on the device of the first tensor among all."""
     X = validate.as_tensor(X, "X", 2, like=(y, *others))
     y = validate.as_tensor(y, "y", 1).to(X)
@@ -57,7 +57,7 @@ def preprocess(X: Array, y: Array) -> tuple[Tensor, Tensor, Tensor]:
     r"""$\alpha = \frac1n\sum_iy_i$, $\beta = \frac1n\sum_iy_ix_i$ and the labels
     $y_i-\alpha-\beta\cdot x_i$.
     """
-    return _preprocess(*data(X, y))
+    return _preprocess(*_data(X, y))
 
 
 def _preprocess(X: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -94,7 +94,7 @@ def first_step(
     b
         Biases, a number or (m,). Algorithm 1 has none here.
     """
-    X, y = data(X, y, a, W)
+    X, y = _data(X, y, a, W)
     a, W = validate.as_tensor(a, "a", 1).to(X), validate.as_tensor(W, "W", 2).to(X)
     b = validate.as_tensor(b, "b", (0, 1)).to(X)
     validate.same_length(a, "a", W, "W")
@@ -172,7 +172,7 @@ def fit_head(
     """
     validate.instance(network, "network", TwoLayer)
     validate.instance(validation, "validation", Sample)
-    X, y = data(X, y)
+    X, y = _data(X, y)
     X, held_out = network._inputs(X), network._inputs(validation.X, "validation.X")
     validate.size((len(X) + len(held_out)) * len(network.b), "X and width")
     grid = validate.as_tensor(ridges, "ridges", 1)
@@ -194,7 +194,7 @@ def fixed_features(
     r"""Random features: $w_j \sim N(0, I/d)$ and $b_j \sim N(0, 1)$ stay as drawn, only the head is
     fitted. Arguments as in `algorithm1`.
     """
-    X, y = data(X, y)
+    X, y = _data(X, y)
     d, width = X.shape[1], validate.integer(width, "width")
     validate.size(width * d, "width")
     rng = validate.generator(rng, "rng")
@@ -233,7 +233,7 @@ def algorithm1(
     ridges
         The $\lambda$ to choose from.
     """
-    X, y = data(X, y)
+    X, y = _data(X, y)
     d = X.shape[1]
     eta = (
         math.sqrt(d) / 2
@@ -252,7 +252,7 @@ def alignment(W: Array, U: Array) -> float:
     orthonormal columns of U.
     """
     W = validate.as_tensor(W, "W", 2)
-    U = orthonormal(U).to(W)
+    U = _orthonormal(U).to(W)
     if W.shape[1] != len(U):
         raise ValueError(f"W must have as many columns as U has rows, {len(U)}, got {W.shape[1]}")
     share = ((W @ U).square().sum() / W.square().sum()).item()

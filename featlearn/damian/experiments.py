@@ -12,10 +12,10 @@ from torch import Tensor
 from featlearn import linalg, validate
 from featlearn.damian.algorithm import (
     TwoLayer,
+    _data,
+    _even,
     algorithm1,
     alignment,
-    data,
-    even,
     first_step,
     fit_head,
     fixed_features,
@@ -84,7 +84,7 @@ def kernel_predictions(
     """
     validate.function(kernel, "kernel")
     validate.instance(test, "test", Sample)
-    X, y = (part.float() for part in data(X, y))
+    X, y = (part.float() for part in _data(X, y))
     ridges = validate.as_tensor(ridges, "ridges", 1).tolist()
     K = validate.as_tensor(kernel(X), "kernel(X)", 2)
     K_test = validate.as_tensor(kernel(test.X.float(), X), "kernel(test.X, X)", 2)
@@ -118,7 +118,7 @@ def transfer(
     """
     sizes, points = validate.integers(sizes, "sizes"), validate.integer(points, "points")
     n, device = validate.integer(n, "n", at_least=0), validate.device(device)
-    width = even(width) if n else validate.integer(width, "width")
+    width = _even(width) if n else validate.integer(width, "width")
     validate.size(width * validate.integer(d, "d"), "width and d")
     source = LatentPolynomial.draw(d, mixture(p), rng, device)
     target = LatentPolynomial(source.U, {(p,): 1.0})

@@ -22,7 +22,7 @@ SPREAD = 1.6
 HIGHEST_DEGREE = 1000
 
 
-def orthonormal(U: Array, name: str = "U") -> Tensor:
+def _orthonormal(U: Array, name: str = "U") -> Tensor:
     """U (d, r) as a tensor, if its columns are orthonormal up to rounding."""
     U = validate.as_tensor(U, name, 2)
     tolerance = max(1e-6, 100 * torch.finfo(U.dtype).eps)
@@ -120,7 +120,7 @@ class LatentPolynomial:
     terms: Mapping[tuple[int, ...], float]
 
     def __post_init__(self) -> None:
-        U = orthonormal(self.U)
+        U = _orthonormal(self.U)
         object.__setattr__(self, "U", U)
         object.__setattr__(self, "terms", _coefficients(self.terms, U.shape[1]))
 

@@ -19,7 +19,7 @@ from IPython.display import display
 
 from featlearn import validate
 from featlearn.notebook.fits import PowerLaw, crossing, fit_power_law
-from featlearn.notebook.records import ID, RECORD, SIGNS, Claim, collect, read, short
+from featlearn.notebook.records import ID, RECORD, SIGNS, Claim, _short, collect, read
 from featlearn.validate import Array
 
 __all__ = [
@@ -96,9 +96,9 @@ def equals(
     predicted, tol = validate.real(predicted, "predicted"), validate.real(tol, "tol", at_least=0)
     values = _values(measured, "measured")
     middle, spread = _summary(values)
-    rule = f"each within {short(tol)} of {short(predicted)}"
+    rule = f"each within {_short(tol)} of {_short(predicted)}"
     verdict = _verdict(np.all(np.abs(values - predicted) <= tol))
-    return _settle(Claim(id, says, source, short(predicted), rule, verdict, middle, spread))
+    return _settle(Claim(id, says, source, _short(predicted), rule, verdict, middle, spread))
 
 
 def bound(
@@ -133,8 +133,8 @@ def bound(
     holds = np.all(values <= limit) if at_least is None else np.all(values >= limit)
     middle, spread = _summary(values)
     what = "measured / bound" if is_curve else "each"
-    predicted = "a bound, point by point" if is_curve else f"{word} {short(limit[0])}"
-    rule = f"{what} {sign} {short(limit[0])}"
+    predicted = "a bound, point by point" if is_curve else f"{word} {_short(limit[0])}"
+    rule = f"{what} {sign} {_short(limit[0])}"
     return _settle(Claim(id, says, source, predicted, rule, _verdict(holds), middle, spread))
 
 
@@ -155,10 +155,10 @@ def ordering(
         raise ValueError("smaller and larger must be positive and finite")
     ratios = high / low
     middle, spread = _summary(ratios)
-    rule = f"ratio ≥ {short(factor)} for each"
+    rule = f"ratio ≥ {_short(factor)} for each"
     verdict = _verdict(np.all(ratios >= factor))
     return _settle(
-        Claim(id, says, source, f"ratio above {short(factor)}", rule, verdict, middle, spread)
+        Claim(id, says, source, f"ratio above {_short(factor)}", rule, verdict, middle, spread)
     )
 
 
@@ -175,11 +175,11 @@ def exponent(
     low, high = validate.instance(fit, "fit", PowerLaw).interval
     narrow = (high - low) / 2 <= within
     close = low <= predicted <= high or (predicted - within <= low and high <= predicted + within)
-    close_to = f"contains {short(predicted)} or lies within {short(within)} of it"
-    rule = f"interval at most {short(2 * within)} wide, {close_to}"
+    close_to = f"contains {_short(predicted)} or lies within {_short(within)} of it"
+    rule = f"interval at most {_short(2 * within)} wide, {close_to}"
     verdict = _verdict(narrow and close)
     return _settle(
-        Claim(id, says, source, short(predicted), rule, verdict, fit.exponent, fit.interval)
+        Claim(id, says, source, _short(predicted), rule, verdict, fit.exponent, fit.interval)
     )
 
 
@@ -194,5 +194,6 @@ def leave_open(
 ) -> Claim:
     """A claim that this book cannot show at its scale: counted as open, never as passed."""
     validate.text(reason, "reason")
+    validate.instance(predicted, "predicted", str)
     middle, spread = (None, None) if measured is None else _summary(_values(measured, "measured"))
     return _settle(Claim(id, says, source, predicted, "", "open", middle, spread, reason))

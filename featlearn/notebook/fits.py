@@ -30,8 +30,11 @@ class PowerLaw:
             raise ValueError(f"interval must be a pair in order, got {self.interval}")
 
     def __call__(self, x: Array) -> np.ndarray:
-        """The fitted line at `x`."""
-        return self.prefactor * _array(x, "x") ** self.exponent
+        """The fitted line at `x`, which is positive."""
+        x = _array(x, "x")
+        if not np.all(x > 0) or not np.all(np.isfinite(x)):
+            raise ValueError("x must be positive and finite")
+        return self.prefactor * x**self.exponent
 
 
 def _array(values: Array, name: str, ndim: int | None = None) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,8 +58,8 @@ class Claim:
         """Measured value and interval, ``≈ 0.51 [0.49, 0.53]``."""
         if self.measured is None:
             return ""
-        spread = "" if self.interval is None else " [{}, {}]".format(*map(short, self.interval))
-        return f"≈ {short(self.measured)}{spread}"
+        spread = "" if self.interval is None else " [{}, {}]".format(*map(_short, self.interval))
+        return f"≈ {_short(self.measured)}{spread}"
 
     def card(self) -> str:
         """The claim as a small block of HTML, for the book and Colab."""
@@ -85,7 +85,7 @@ class Claim:
         )
 
 
-def short(number: float) -> str:
+def _short(number: float) -> str:
     """A number with three digits."""
     return f"{number:.3g}"
 
@@ -93,7 +93,10 @@ def short(number: float) -> str:
 def read(notebook: Mapping[str, Any]) -> list[Claim]:
     """The claims recorded in the outputs of a notebook (its JSON as a dictionary), in order."""
     found = []
-    for cell in validate.instance(notebook, "notebook", Mapping).get("cells", []):
+    cells = validate.instance(notebook, "notebook", Mapping).get("cells")
+    if not isinstance(cells, Sequence) or not all(isinstance(cell, Mapping) for cell in cells):
+        raise ValueError(f"notebook must have a list of cells, got {type(cells).__name__}")
+    for cell in cells:
         for output in cell.get("outputs", []):
             record = output.get("metadata", {}).get(RECORD)
             if record is not None:

@@ -75,13 +75,13 @@ class Sample:
     phi: Tensor | None = None
 
     def __post_init__(self) -> None:
-        X, y = validate.as_tensor(self.X, "X", 2, like=(self.y,)), labels(self.y)
+        X, y = validate.as_tensor(self.X, "X", 2, like=(self.y,)), _labels(self.y)
         validate.same_length(X, "X", y, "y")
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y.to(X))
 
 
-def labels(y: Array) -> Tensor:
+def _labels(y: Array) -> Tensor:
     """y (n,) as a tensor, if it holds nothing but -1 and +1."""
     y = validate.as_tensor(y, "y", 1)
     if not (y.abs() == 1).all():

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from featlearn import validate
-from featlearn.shi.data import Patterns, Sample, labels
+from featlearn.shi.data import Patterns, Sample, _labels
 from featlearn.validate import Array
 
 ACTIVATIONS = ("truncated", "relu", "erf")
@@ -178,7 +178,7 @@ def _loss(margin: Tensor, loss: str) -> Tensor:
 
 def _data(net: Net, X: Array, y: Array) -> tuple[Tensor, Tensor]:
     validate.instance(net, "net", Net)
-    X, y = validate.as_tensor(X, "X", 2).to(net.W), labels(y).to(net.W)
+    X, y = validate.as_tensor(X, "X", 2).to(net.W), _labels(y).to(net.W)
     validate.columns(X, "X", net.W.shape[1])
     validate.same_length(X, "X", y, "y")
     return X, y
@@ -347,6 +347,7 @@ def train_all(
     X, y = _data(net, X, y)
     validate.one_of(loss, "loss", LOSSES)
     batch, rng = validate.integer(batch, "batch"), validate.generator(rng, "rng")
+    validate.size(batch * (len(net.a) + X.shape[1]), "batch")
 
     def output(rows: Tensor, W: Tensor, b: Tensor, a: Tensor) -> Tensor:
         return _activation(torch.addmm(b, X[rows], W.T), 0.0, net.kind) @ a
@@ -410,7 +411,7 @@ def train_tangent(
 
 def accuracy(outputs: Array, y: Array) -> float:
     """The share of outputs with the sign of the label; an output of zero counts one half."""
-    outputs, y = validate.as_tensor(outputs, "outputs", 1), labels(y)
+    outputs, y = validate.as_tensor(outputs, "outputs", 1), _labels(y)
     validate.same_length(outputs, "outputs", y, "y")
     margin = outputs * y.to(outputs)
     return ((margin > 0).double() + 0.5 * (margin == 0).double()).mean().item()

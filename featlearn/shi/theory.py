@@ -168,16 +168,19 @@ def step_bounds(model: Patterns, W: Array, noise_std: float) -> tuple[Tensor, Te
             f"model must have fewer relevant patterns, or W fewer rows, got k = {model.k} and "
             f"{len(Q)} rows: the sums run over 2^k patterns"
         )
+    variance = noise_std * noise_std
+    if variance < 1e-300:
+        raise ValueError(f"noise_std must be larger, got {noise_std:g}: the bounds overflow")
     Lambda = 1 / (math.sqrt(2 * math.pi) * noise_std)
-    Lambda_2 = 2 / (math.sqrt(2 * math.pi * math.e) * noise_std**2)
+    Lambda_2 = 2 / (math.sqrt(2 * math.pi * math.e) * variance)
     phi, probability, _ = _relevant_table(model, Q.device)
     reach = (Q[:, list(model.A)] @ phi.T).abs()
     relevant = Lambda * reach @ (probability[:, None] * phi.abs())
     steepness = torch.full_like(Q[:, :1], Lambda)
     if abs(model.balance) < 1e-12:
         steepness = torch.minimum(steepness, Lambda_2 * (reach @ probability)[:, None])
-    variance = model.p0 * (1 - model.p0) / model.sigma**2
-    return relevant, steepness * variance * Q[:, model.outside].abs()
+    spread = model.p0 * (1 - model.p0) / model.sigma**2
+    return relevant, steepness * spread * Q[:, model.outside].abs()
 
 
 def walsh(values: Array) -> Tensor:
