@@ -168,6 +168,11 @@ class SignedNetwork:
         object.__setattr__(self, "a", a.detach().to(W))
         object.__setattr__(self, "activation", activations.get(self.activation))
 
+    @property
+    def _sigma(self) -> activations.Activation:
+        """The activation, with its derivative."""
+        return activations.get(self.activation)
+
     @classmethod
     def draw(
         cls,
@@ -239,7 +244,7 @@ class SignedNetwork:
     def _output(self, V: Tensor, X: Tensor, z: Tensor | None = None) -> Tensor:
         """The outputs under the signs z, all +1 unless given."""
         moved = self.W + (V if z is None else z[..., None] * V)
-        return self._sum(self.activation(X @ moved.mT) - self.activation(X @ self.W.mT))
+        return self._sum(self._sigma(X @ moved.mT) - self._sigma(X @ self.W.mT))
 
     def mean(self, V: Array, X: Array) -> Tensor:
         r"""$\mathbb{E}_zf_V(x) = \frac12(f_V+f_{-V})$.
@@ -260,7 +265,7 @@ class SignedNetwork:
         return self._variance(V, X)
 
     def _variance(self, V: Tensor, X: Tensor) -> Tensor:
-        odd = (self.activation(X @ (self.W + V).mT) - self.activation(X @ (self.W - V).mT)) / 2
+        odd = (self._sigma(X @ (self.W + V).mT) - self._sigma(X @ (self.W - V).mT)) / 2
         return (odd.square() @ self.a.square()[..., None])[..., 0] / self.W.shape[-2]
 
     def expected_loss(self, V: Array, X: Array, y: Array, penalty: float = 0.0) -> Tensor:
@@ -281,8 +286,8 @@ class SignedNetwork:
         """
         X, V = self._inputs(X), self._movement(V)
         z, moved = X @ self.W.mT, X @ V.mT
-        curvature = activations.get(self.activation.derivative).derivative(z)
-        return self._sum(self.activation.derivative(z) * moved), self._sum(
+        curvature = activations.get(self._sigma.derivative).derivative(z)
+        return self._sum(self._sigma.derivative(z) * moved), self._sum(
             curvature * moved.square()
         ) / 2
 
@@ -337,7 +342,7 @@ class SignedNetwork:
         penalty: float,
         rng: np.random.Generator | None,
     ) -> Iterator[Tensor]:
-        start = self._sum(self.activation(X @ self.W.mT))
+        start = self._sum(self._sigma(X @ self.W.mT))
         scale = self.a / (math.sqrt(self.W.shape[-2]) * X.shape[-2])
         V = torch.zeros_like(self.W)
         yield V
@@ -346,7 +351,7 @@ class SignedNetwork:
             if rng is not None:
                 z = torch.as_tensor(rng.choice([-1.0, 1.0], tuple(self.a.shape))).to(self.a)
             pre = X @ (self.W + z[..., None] * V).mT
-            value, pull = vjp(self.activation, pre)
+            value, pull = vjp(self._sigma, pre)[:2]
             (slope,) = pull(torch.ones_like(pre))
             residual = self._sum(value) - start - y
             gradient = (z * scale)[..., None] * ((residual[..., None] * slope).mT @ X)

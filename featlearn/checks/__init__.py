@@ -14,7 +14,6 @@ interrupted only when it returns. Each chapter has a module here; this file hold
 
 from __future__ import annotations
 
-import ast
 import builtins
 import copy
 import ctypes
@@ -24,7 +23,7 @@ import inspect
 import secrets
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -248,7 +247,7 @@ def check(
 
     `signature` is what the exercise asks for, such as ``"centre(K)"``. The body runs `DRAWS` times.
     """
-    name = ast.parse(f"def {signature}: ...").body[0].name
+    name = signature.split("(", 1)[0]
 
     def decorate(body: Callable[[Answer, np.random.Generator], None]) -> Callable[..., Result]:
         @functools.wraps(body)
@@ -279,7 +278,7 @@ def check(
                 return Result(name, "wrong", str(wrong), seed)
             return Result(name, "passes", f"right on {DRAWS} draws of fresh inputs.", seed)
 
-        run.signature = signature
+        run.signature = signature  # type: ignore[attr-defined]
         return run
 
     return decorate
@@ -295,8 +294,8 @@ def close(value: np.ndarray, truth: np.ndarray, tolerance: float = 1e-5) -> bool
 
 def agree(
     value: np.ndarray,
-    truth: np.ndarray,
-    mistakes: dict[str, np.ndarray],
+    truth: np.ndarray | float,
+    mistakes: Mapping[str, np.ndarray | float],
     otherwise: str,
     tolerance: float = 1e-5,
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -53,7 +53,7 @@ def implicit(answer: Answer, rng: np.random.Generator) -> None:
         return np.abs(np.sum(X @ M * X, axis=1) - y).max() / y.max()
 
     def far(M: np.ndarray) -> float:
-        return np.linalg.norm(M - truth) / size
+        return float(np.linalg.norm(M - truth) / size)
 
     nan = "it returned NaN: the descent diverged. Take a smaller step; the loss is of degree four in U."
     M = answer(X, y, shape=truth.shape, nan=nan)
@@ -98,7 +98,7 @@ def implicit(answer: Answer, rng: np.random.Generator) -> None:
     )
 
 
-def _steps(order: Monomials) -> Iterator[int]:
+def _steps(order: Iterable[set[int]]) -> Iterator[int]:
     """The number of new coordinates that each monomial brings, in this order."""
     known: set[int] = set()
     for monomial in order:
@@ -115,7 +115,8 @@ def _by_overlap(monomials: Monomials) -> int:
 
     The monomial that shares the most with what is known, the smaller one first.
     """
-    known, rest, largest = set(), sorted(monomials, key=len), 0
+    known: set[int] = set()
+    rest, largest = sorted(monomials, key=len), 0
     while rest:
         nearest = rest.pop(int(np.argmax([len(S & known) for S in rest])))
         largest = max(largest, len(nearest - known))

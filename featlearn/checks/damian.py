@@ -99,6 +99,7 @@ def average_hessian(answer: Answer, rng: np.random.Generator) -> None:
     }
     otherwise = "the values are wrong. Differentiate h₂(z₁) and h₁(z₁)h₁(z₂) twice by hand, and take the means."
     agree(answer(full, shape=(r, r)), H, mistakes, otherwise)
+    few: dict[tuple[int, ...], float]
     few = {(0, 0, 0, 0): 1.0, (1, 0, 0, 1): 0.7, (0, 2, 0, 0): -0.4, (2, 0, 0, 2): 0.9}
     several = "it fails where most coefficients are absent: a missing key is a zero, and r is the length of the keys."
     for coefficients, size in ((few, 4), (drawn(2, (1, 2, 3)), 2), (drawn(1, (0, 2, 4)), 1)):
@@ -129,9 +130,9 @@ def first_layer_gradient(answer: Answer, rng: np.random.Generator) -> None:
         W: np.ndarray, b: np.ndarray, a: np.ndarray, X: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
         weights = torch.tensor(W, requires_grad=True)
-        b, a, X, y = (torch.tensor(part) for part in (b, a, X, y))
-        f = torch.relu(X @ weights.T + b) @ a
-        return torch.autograd.grad((f - y).square().mean(), weights)[0].numpy()
+        bias, head, points, labels = (torch.tensor(part) for part in (b, a, X, y))
+        f = torch.relu(points @ weights.T + bias) @ head
+        return torch.autograd.grad((f - labels).square().mean(), weights)[0].numpy()
 
     z = X @ W.T + b
     hidden, gate = np.maximum(z, 0), 1.0 * (z > 0)

@@ -116,7 +116,7 @@ def _edges(answer: Answer, rng: np.random.Generator) -> None:
     """Singular metrics with two equal points, fewer points than dimensions, one dimension, one
     point.
     """
-    raised = {
+    raised: dict[type[Exception], str] = {
         np.linalg.LinAlgError: "M may be singular: neither its inverse nor a Cholesky factor need exist."
     }
     nan = (
@@ -177,12 +177,10 @@ def _diagnose(found: np.ndarray, cases: list[tuple[Function, int, int]]) -> NoRe
     function that is wrong.
     """
     functions, truth = [g for g, _, _ in cases], np.array([s for _, s, _ in cases])
-    c, halved = (
-        [_means(g) for g in functions],
-        [lambda z, g=g: g(z / math.sqrt(2)) for g in functions],
-    )
+    c = [_means(g) for g in functions]
+    halved = [lambda z, g=g: g(z / math.sqrt(2)) for g in functions]
     powers, physicists = NODES[:, None] ** DEGREES, hermite.hermvander(NODES, 10)
-    mistakes = {
+    mistakes: dict[str, list[int] | np.ndarray] = {
         "you count degree 0. A constant says nothing about the direction; start with degree 1.": [
             _first(means, 0) for means in c
         ],
@@ -205,7 +203,7 @@ def _diagnose(found: np.ndarray, cases: list[tuple[Function, int, int]]) -> NoRe
             1 + int(np.abs(means[1:]).argmax()) for means in c
         ],
         "this is the exponent of g². The label is not to be transformed here.": [
-            _first(_means(lambda z, g=g: g(z) ** 2)) for g in functions
+            _first(_means(g, squared=True)) for g in functions
         ],
         "it is one too small everywhere: at which degree does your list begin?": truth - 1,
         "it is one too large everywhere: at which degree does your list begin?": truth + 1,
@@ -293,13 +291,13 @@ def _exponent(answer: Answer, g: Function) -> float:
         raise Wrong(f"{wrong} Or did the search end before degree 10?") from None
 
 
-def _means(g: Function, basis: np.ndarray | None = None) -> np.ndarray:
-    """E[g(z)p_k(z)] for k ≤ 10, with g and p_k of norm 1.
+def _means(g: Function, basis: np.ndarray | None = None, squared: bool = False) -> np.ndarray:
+    """E[g(z)p_k(z)] for k ≤ 10, with g, or its square, and p_k of norm 1.
 
     Hermite polynomials unless told otherwise.
     """
     basis = hermite_e.hermevander(NODES, 10) if basis is None else basis
-    values, weights = g(NODES), WEIGHTS / WEIGHTS.sum()
+    values, weights = g(NODES) ** (2 if squared else 1), WEIGHTS / WEIGHTS.sum()
     return (weights * values) @ basis / np.sqrt((weights @ values**2) * (weights @ basis**2))
 
 

@@ -98,7 +98,9 @@ def relu_correlation(answer: Answer, rng: np.random.Generator) -> None:
         raise Wrong("equal inputs must stay equal. Clip at ±1 and not further inside.")
 
 
-def _expected_sines(q_x: np.ndarray, rho: np.ndarray, q_y: np.ndarray) -> np.ndarray:
+def _expected_sines(
+    q_x: np.ndarray | float, rho: np.ndarray | float, q_y: np.ndarray | float
+) -> np.ndarray:
     """E[sin(u) sin(v)] by Gauss–Hermite quadrature in two variables, for variances below 4."""
     z, weight = HERMITE[0], HERMITE[1] / HERMITE[1].sum()
     q_x, rho, q_y = (np.asarray(a)[..., None, None] for a in (q_x, rho, q_y))

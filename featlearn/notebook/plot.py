@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from sklearn.manifold import smacof
 from torch import Tensor
@@ -50,7 +51,7 @@ def style() -> None:
             "axes.spines.right": False,
             "axes.grid": True,
             "axes.axisbelow": True,
-            "axes.prop_cycle": mpl.cycler(color=CYCLE),
+            "axes.prop_cycle": cycler(color=CYCLE),
             "grid.color": "#e6e6e6",
             "grid.linewidth": 0.8,
             "legend.frameon": False,
