@@ -10,7 +10,7 @@ from torch import Tensor
 
 from featlearn import linalg, validate
 from featlearn.estimators import TensorEstimator
-from featlearn.kernels import Kernel, evaluate
+from featlearn.kernels import Kernel, _evaluate
 from featlearn.validate import Array
 
 
@@ -68,7 +68,7 @@ class GaussianProcess(TensorEstimator):
         self.noise_std = noise_std
 
     def _kernel(self, *points: Tensor) -> Tensor:
-        return evaluate(validate.function(self.kernel, "kernel"), *points)
+        return _evaluate(validate.function(self.kernel, "kernel"), *points)
 
     def fit(self, X: Array, y: Array) -> GaussianProcess:
         """Condition on labels y of shape (n,) at points X of shape (n, d).
@@ -196,11 +196,11 @@ def after_training(
     if X_new.shape[1] != X.shape[1]:
         raise ValueError(f"X_new must have {X.shape[1]} columns, as X has, got {X_new.shape[1]}")
     initial = kernel if initial is None else initial
-    path = linalg.SpectralPath(evaluate(kernel, X), y)
+    path = linalg.SpectralPath(_evaluate(kernel, X), y)
     s, U = path.eigenvalues, path.eigenvectors
     safe = torch.where(s > 0, s, 1.0)
     psi = torch.where(s > 0, -torch.expm1(-safe * t) / safe, 0.0)
-    A = (evaluate(kernel, X_new, X) @ U * psi) @ U.T
-    crossed = A @ evaluate(initial, X, X_new, "initial")
-    prior, at_data = (evaluate(initial, points, name="initial") for points in (X_new, X))
+    A = (_evaluate(kernel, X_new, X) @ U * psi) @ U.T
+    crossed = A @ _evaluate(initial, X, X_new, "initial")
+    prior, at_data = (_evaluate(initial, points, name="initial") for points in (X_new, X))
     return A @ y.to(A), prior - crossed - crossed.T + A @ at_data @ A.T

@@ -51,7 +51,7 @@ def no_overflow(*sizes: Tensor) -> None:
             )
 
 
-def evaluate(kernel: Kernel, X: Tensor, Y: Tensor | None = None, name: str = "kernel") -> Tensor:
+def _evaluate(kernel: Kernel, X: Tensor, Y: Tensor | None = None, name: str = "kernel") -> Tensor:
     """The (n, m) matrix of any kernel callable, which may return an array, as a tensor beside X."""
     K = kernel(X) if Y is None else kernel(X, Y)
     if isinstance(K, np.ndarray) and K.dtype.kind == "f":
@@ -257,7 +257,7 @@ class KernelOperator:
         if key in self._kept:
             return self._kept[key]
         Y = None if rows == columns else self.X[columns]
-        K = evaluate(self.kernel, self.X[rows], Y)
+        K = _evaluate(self.kernel, self.X[rows], Y)
         self.evaluations += K.numel()
         held = sum(block.numel() for block in self._kept.values()) + K.numel()
         self.peak_entries = max(self.peak_entries, held)
@@ -338,7 +338,7 @@ def nystrom_preconditioner(
         f"lower rank={rank}, or lower block={block}"
     )
     with validate.memory(advice):
-        columns = torch.cat([evaluate(kernel, rows, X[pivots]) for rows in X.split(block)])
+        columns = torch.cat([_evaluate(kernel, rows, X[pivots]) for rows in X.split(block)])
         return linalg.nystrom_preconditioner(columns, pivots, ridge)
 
 
@@ -463,7 +463,7 @@ class KernelRegression(TensorRegressor):
             f"and lower block={_block(self.block, X)} if that is too large"
         )
         with validate.memory(advice):
-            K = evaluate(kernel, X)
+            K = _evaluate(kernel, X)
             if self.solver == "cholesky":
                 return linalg.cholesky_solve(K, y, self.ridge)
             path = linalg.SpectralPath(K, y)
@@ -530,7 +530,7 @@ class KernelRegression(TensorRegressor):
         parts = list(zip(self.X_fit_.split(block), alpha.split(block), strict=True))
 
         def values(rows: Tensor) -> Tensor:
-            products = (evaluate(self.kernel_, rows, Z) @ weights for Z, weights in parts)
+            products = (_evaluate(self.kernel_, rows, Z) @ weights for Z, weights in parts)
             total = next(products)
             for part in products:
                 total = total + part

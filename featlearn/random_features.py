@@ -198,7 +198,7 @@ class ArcCosine(kernels.KernelFunction):
         """The (n, m) matrix of the kernel."""
         x2, y2 = X.square().sum(dim=1), Y.square().sum(dim=1)
         kernels.no_overflow(x2, y2)
-        K = 2 * activations.get("relu").dual(x2[:, None], X @ Y.T, y2)
+        K = 2 * activations.get("relu")._dual(x2[:, None], X @ Y.T, y2)
         return torch.diagonal_scatter(K, x2) if same else K
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from featlearn import hermite, linalg, validate
 from featlearn.damian import LatentPolynomial
 from featlearn.estimators import TensorRegressor
-from featlearn.kernels import Kernel, Laplace, evaluate
+from featlearn.kernels import Kernel, Laplace, _evaluate
 from featlearn.validate import Array
 
 
@@ -48,7 +48,7 @@ def gradients(kernel: Kernel, X: Array, centres: Array, coefficients: Array) -> 
             Z.to(X).detach().clone(),
             alpha.detach().clone(),
         )
-        return torch.autograd.grad((evaluate(kernel, X, Z) @ alpha).sum(), X)[0]
+        return torch.autograd.grad((_evaluate(kernel, X, Z) @ alpha).sum(), X)[0]
 
 
 def agop(G: Array) -> Tensor:
@@ -142,7 +142,7 @@ class RecursiveFeatureMachine(TensorRegressor):
         for _ in range(rounds + 1):
             R = linalg.matrix_sqrt(self.metrics_[-1])
             Z = X @ R
-            K = evaluate(self.kernel_, Z).detach()
+            K = _evaluate(self.kernel_, Z).detach()
             try:
                 alpha = linalg.cholesky_solve(K, y, ridge * len(y) * K.diagonal().mean().item())
             except ValueError as error:
@@ -171,7 +171,7 @@ class RecursiveFeatureMachine(TensorRegressor):
         )
         R = linalg.matrix_sqrt(self.metrics_[chosen])
         return self._returned(
-            evaluate(self.kernel_, points @ R, self.X_fit_ @ R) @ self.alphas_[chosen], X
+            _evaluate(self.kernel_, points @ R, self.X_fit_ @ R) @ self.alphas_[chosen], X
         )
 
 
