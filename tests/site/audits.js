@@ -83,6 +83,14 @@
   addEventListener("resize", () => { resized = performance.now(); });
   const resting = async () => { while (performance.now() < resized + 400) await after(20); };
 
+  // Press the theme's button until it shows the theme; whether it does.
+  const shows = theme => {
+    const showing = () => document.documentElement.dataset.mode === theme;
+    for (let press = 0; press < 2 && !showing(); press++)
+      document.querySelector(".theme-switch-button").click();
+    return showing();
+  };
+
   // What an audit says as soon as it says nothing, or after two seconds.
   const eventually = async name => {
     for (const end = performance.now() + 2000; ;) {
@@ -150,5 +158,5 @@
   };
 
   window.audits = {formulas, images, unfold, overflow, unreachable, cut, hidden, pale, resting,
-    eventually, thin, violations, kinds, alone};
+    shows, eventually, thin, violations, kinds, alone};
 })();

@@ -14,7 +14,6 @@ from book import browser, notebooks
 SITE = notebooks.ROOT / "_build" / "html"
 BASE = "/" + notebooks.repository_url().rsplit("/", 1)[1] + "/"  # the site's path at its host
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-VIEWS = ((PHONE, "dark"), (PHONE, "light"), (DESKTOP, "light"), (DESKTOP, "dark"))
 HEAVIEST = 2_000_000  # bytes on the wire, MathJax apart
 AUDITS = Path(__file__).with_name("audits.js").read_text(encoding="utf-8")
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
@@ -59,11 +58,8 @@ def audit(page, *names: str) -> list[str]:
 
 def show(page, theme: str) -> None:
     """Press the theme's button until it shows `theme`."""
-    for _ in range(3):
-        if page.evaluate("document.documentElement.dataset.mode") == theme:
-            return
-        page.evaluate("document.querySelector('.theme-switch-button').click()")
-    raise ValueError(f"the theme's button never shows {theme}")
+    if not page.evaluate("theme => audits.shows(theme)", theme):
+        raise ValueError(f"the theme's button never shows {theme}")
 
 
 def colours(page, known: set[str]) -> list[str]:
@@ -137,19 +133,16 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     size(page, PHONE)
     faults += audit(page, "overflow", "hidden", "unfold", "cut")
     faults += page.evaluate("audits.eventually('unreachable')")
-    for viewport, theme in VIEWS:
-        size(page, viewport)
+    for theme in ("dark", "light"):
         show(page, theme)
         faults += audit(page, "overflow", "pale")
     page.evaluate("audits.thin()")
     page.evaluate(AXE)
-    for viewport, theme in reversed(VIEWS):
+    faults += page.evaluate("audits.violations", [None, STRUCTURE])
+    for viewport, theme in ((PHONE, "light"), (DESKTOP, "light"), (DESKTOP, "dark")):
         size(page, viewport)
         show(page, theme)
-        if (viewport, theme) == (PHONE, "dark"):  # whose colours are those of the others
-            faults += page.evaluate("audits.violations", [None, STRUCTURE])
-        else:
-            faults += colours(page, known)
+        faults += audit(page, "overflow") + colours(page, known)
     heavy = weight(site)
     if heavy > HEAVIEST:
         faults.append(f"{heavy} bytes without MathJax: at most {HEAVIEST}")
