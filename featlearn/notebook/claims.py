@@ -115,9 +115,12 @@ def bound(
     The bound is one number, or one for each measured value (a curve under a curve); then the record
     shows the ratio measured / bound, which must stay on the right side of 1.
     """
-    if (at_most is None) == (at_least is None):
+    if at_most is not None and at_least is None:
+        name, given = "at_most", at_most
+    elif at_least is not None and at_most is None:
+        name, given = "at_least", at_least
+    else:
         raise ValueError("exactly one of at_most and at_least must be given")
-    name, given = ("at_most", at_most) if at_least is None else ("at_least", at_least)
     limit, values = _values(given, name, finite=True), _values(measured, "measured")
     is_curve = limit.size > 1
     if is_curve:

@@ -143,7 +143,8 @@ def agreement(result: Mapping[str, Any]) -> str:
         agrees = "holds" if row["agrees"] else "fails"
         said = html.escape(row.get("error", "agrees" if row["agrees"] else "disagrees"))
         sizes = ["" if "error" in row else in_roundings(row, key) for key in ("gap", "yardstick")]
-        cells = (*sizes, Cell(f"{SIGNS[agrees]} {said}", verdict=agrees))
+        verdict = Cell(f"{SIGNS[agrees]} {said}", verdict=agrees)
+        cells: tuple[str | Cell, ...] = (*sizes, verdict)
         found.setdefault((row["group"], row["name"]), {})[row["dtype"]] = cells
     types = ("float32", "float64")
     rows = [

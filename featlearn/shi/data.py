@@ -119,7 +119,7 @@ class Patterns:
     A: Sequence[int]
     P: Collection[int]
     D: int
-    counts: Tensor | None = None
+    counts: Tensor = None  # type: ignore[assignment]  # a tensor once it is made
     p0: float = 0.5
     M: Tensor | None = None
 
@@ -229,12 +229,14 @@ class Patterns:
         validate.size(n * (self.D + self.d), "n and D")
         validate.one_of(dtype, "dtype", validate.PRECISIONS)
         device = validate.device(device)
-        law = self if counts is None else replace(self, counts=counts)
-        phi = (rng.random((n, self.D), dtype=np.float32) < self.p0).astype(np.float32)
+        law = self
+        if counts is not None:
+            law = replace(self, counts=validate.as_tensor(counts, "counts", 1))
+        bits = (rng.random((n, self.D), dtype=np.float32) < self.p0).astype(np.float32)
         count = rng.choice(self.k + 1, size=n, p=law.counts.numpy())
         rank = rng.random((n, self.k), dtype=np.float32).argsort(axis=1)
-        phi[:, list(self.A)] = rank < count[:, None]
-        phi = torch.as_tensor(phi, device=device).to(dtype)
+        bits[:, list(self.A)] = rank < count[:, None]
+        phi = torch.as_tensor(bits, device=device).to(dtype)
         return Sample(
             self.inputs(phi), self.labels.to(phi)[torch.as_tensor(count, device=device)], phi
         )

@@ -147,8 +147,8 @@ def _relevant_table(model: Patterns, device: torch.device) -> tuple[Tensor, Tens
     bits = ((codes[:, None] >> places) & 1).double()
     count = bits.sum(1).long()
     size = torch.tensor([math.comb(model.k, c) for c in range(model.k + 1)], dtype=torch.float64)
-    parts = (bits - model.presence) / model.sigma, (model.counts / size)[count], model.labels[count]
-    return tuple(part.to(device) for part in parts)
+    centred, law = (bits - model.presence) / model.sigma, (model.counts / size)[count]
+    return centred.to(device), law.to(device), model.labels[count].to(device)
 
 
 def step_bounds(model: Patterns, W: Array, noise_std: float) -> tuple[Tensor, Tensor]:
