@@ -39,7 +39,7 @@ from featlearn.seeding import SCALE_VARIABLE, SEED_VARIABLE, scale, seed, stream
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 Setting = dict[str, Any]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from numbers import Integral
 
 import numpy as np
@@ -19,7 +20,8 @@ from featlearn import hermite, validate
 from featlearn.validate import Array
 
 SPREAD = 1.6
-HIGHEST_DEGREE = 1000
+HIGHEST_DEGREE, LARGEST_DIMENSION = 1000, 10**8
+LARGEST_NOISE = 1e100  # whose fourth power is still a number
 
 
 def _orthonormal(U: Array, name: str = "U") -> Tensor:
@@ -93,7 +95,8 @@ class Sample:
             raise ValueError(f"first must lie between 1 and {len(self.y) - 1}, got {first}")
         weights = self.weights[:first], self.weights[first:]
         halves = (self.X[:first], self.y[:first]), (self.X[first:], self.y[first:])
-        return tuple(Sample(X, y, w / w.sum()) for (X, y), w in zip(halves, weights, strict=True))
+        head, tail = (Sample(X, y, w / w.sum()) for (X, y), w in zip(halves, weights, strict=True))
+        return head, tail
 
 
 def _equal(X: Tensor, y: Tensor) -> Sample:
@@ -134,9 +137,8 @@ class LatentPolynomial:
     ) -> LatentPolynomial:
         r"""The polynomial with these terms in a random subspace of $\mathbb{R}^d$."""
         device, r = validate.device(device), len(next(iter(_coefficients(terms))))
-        if validate.integer(d, "d") < r:
+        if validate.integer(d, "d", at_most=LARGEST_DIMENSION) < r:
             raise ValueError(f"d must be at least {r}, the number of hidden coordinates, got {d}")
-        validate.size(d * r, "d")
         U = np.linalg.qr(validate.generator(rng, "rng").standard_normal((d, r)))[0]
         return cls(torch.as_tensor(U, device=device), terms)
 
@@ -168,10 +170,19 @@ class LatentPolynomial:
         Z = validate.as_tensor(Z, "Z", like=(self.U,))
         if Z.ndim == 0 or Z.shape[-1] != self.r:
             raise ValueError(f"Z must have {self.r} columns, got shape {tuple(Z.shape)}")
-        h = hermite.polynomials(Z, self.degree)
-        return sum(
-            c * math.prod(h[k][..., i] for i, k in enumerate(alpha))
-            for alpha, c in self.terms.items()
+        return self._latent(Z, "Z")
+
+    def _latent(self, Z: Tensor, name: str) -> Tensor:
+        try:
+            h = hermite.polynomials(Z, self.degree)
+        except ValueError as error:
+            raise ValueError(f"{name} must be smaller: {error}") from error
+        return reduce(
+            torch.add,
+            (
+                c * reduce(torch.mul, (h[k][..., i] for i, k in enumerate(alpha)))
+                for alpha, c in self.terms.items()
+            ),
         )
 
     def __call__(self, X: Array) -> Tensor:
@@ -179,7 +190,7 @@ class LatentPolynomial:
         X = validate.as_tensor(X, "X", like=(self.U,))
         if X.ndim == 0 or X.shape[-1] != self.d:
             raise ValueError(f"X must have {self.d} columns, got shape {tuple(X.shape)}")
-        return self.latent(X @ self.U.to(X))
+        return self._latent(X @ self.U.to(X), "X")
 
     def smoothed(self, S: Array) -> tuple[Tensor, Tensor]:
         r"""$G_k$ and $\nabla G_k$ at the points $s$ of S (..., r), for $k = 0, \dots, p$: shapes (p
@@ -271,7 +282,8 @@ def mixture(p: int) -> dict[tuple[int, ...], float]:
     r"""The terms of $\frac12\mathrm{He}_2(z)+\mathrm{He}_p(z)/\sqrt{2\,p!}$, the target of the
     paper's experiments; p is at least 3.
     """
-    return {(2,): math.sqrt(0.5), (validate.integer(p, "p", at_least=3),): math.sqrt(0.5)}
+    p = validate.integer(p, "p", at_least=3, at_most=HIGHEST_DEGREE)
+    return {(2,): math.sqrt(0.5), (p,): math.sqrt(0.5)}
 
 
 EXAMPLES = {
