@@ -27,6 +27,7 @@ from featlearn import activations, validate
 from featlearn.validate import Array
 
 NORMS = ("nuclear", "frobenius")
+MOST_STEPS = 10**8
 
 
 def quadratic_form(M: Array, G: Array) -> Tensor:
@@ -65,7 +66,10 @@ def _measurements(G: Array, y: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         )
     validate.size(G.numel() // G.shape[-1] * G.shape[-2], "G")
     validate.size(G.numel() // G.shape[-2] * G.shape[-1], "G")
-    inverse = torch.linalg.pinv((G @ G.mT).square(), hermitian=True)
+    K = (G @ G.mT).square()
+    if not torch.isfinite(K).all():
+        raise ValueError("G must have smaller entries: their fourth powers overflow")
+    inverse = torch.linalg.pinv(K, hermitian=True)
     return G, y, inverse, _combine(G, (inverse @ y[..., None])[..., 0])
 
 
@@ -276,7 +280,7 @@ class SignedNetwork:
         X, V = self._inputs(X), self._movement(V)
         y = self._labels(y, X.shape[-2])
         fit = ((self._mean(V, X) - y).square() + self._variance(V, X)).mean(dim=-1) / 2
-        return fit + penalty * V.square().sum(dim=-1).square().sum(dim=-1)
+        return fit + (penalty * V.square().sum(dim=-1).square().sum(dim=-1) if penalty else 0.0)
 
     def taylor(self, V: Array, X: Array) -> tuple[Tensor, Tensor]:
         r"""The first two terms of $f_V$ in V, each of the shape of the output.
@@ -286,10 +290,12 @@ class SignedNetwork:
         """
         X, V = self._inputs(X), self._movement(V)
         z, moved = X @ self.W.mT, X @ V.mT
-        curvature = activations.get(self._sigma.derivative).derivative(z)
-        return self._sum(self._sigma.derivative(z) * moved), self._sum(
-            curvature * moved.square()
-        ) / 2
+        curvature = activations.get(self.activation.derivative).derivative(z)
+        linear = self._sum(self.activation.derivative(z) * moved)
+        quadratic = self._sum(curvature * moved.square()) / 2
+        if torch.isfinite(V).all() and not torch.isfinite(quadratic).all():
+            raise ValueError("V must be smaller: the squares of its products with X overflow")
+        return linear, quadratic
 
     def descent(
         self,
@@ -325,7 +331,7 @@ class SignedNetwork:
                 "learning_rate must be positive, one number or one for each member, got "
                 f"{learning_rate!r}"
             )
-        steps = validate.integer(steps, "steps", at_least=0)
+        steps = validate.integer(steps, "steps", at_least=0, at_most=MOST_STEPS)
         penalty = validate.real(penalty, "penalty", at_least=0)
         X = self._inputs(X)
         y = self._labels(y, X.shape[-2])
@@ -358,7 +364,8 @@ class SignedNetwork:
             V = V - eta * (gradient + 4 * penalty * V.square().sum(dim=-1, keepdim=True) * V)
             if not torch.isfinite(V).any():
                 raise ValueError(
-                    f"learning_rate must be smaller, got {eta.max().item():g}: training diverges"
+                    "X, y or learning_rate must be smaller, got learning_rate = "
+                    f"{eta.max().item():g}: training diverges"
                 )
             yield V
 

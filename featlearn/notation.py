@@ -135,6 +135,11 @@ def to_standard(
         for name, shape in ((f"W{layer}", (rows, columns)), (f"b{layer}", (rows,))):
             if name in theta:
                 value = validate.as_tensor(theta[name], f"theta[{name!r}]")
+                if value.dtype != theta["W1"].dtype or value.device != theta["W1"].device:
+                    raise ValueError(
+                        f"theta[{name!r}] must have the dtype and device of theta['W1'], got "
+                        f"{value.dtype} on {value.device}"
+                    )
                 if value.shape[-len(shape) :] != shape:
                     raise ValueError(
                         f"theta[{name!r}] must end in shape {shape}, got {tuple(value.shape)}"

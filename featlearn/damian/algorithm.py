@@ -121,7 +121,7 @@ def _first_step(
 @dataclass(frozen=True, eq=False)
 class TwoLayer:
     r"""$x \mapsto \alpha+\beta\cdot x+a^\top\mathrm{ReLU}(Wx+b)$, and the $\lambda$ its head was
-    fitted with.
+    fitted with, 0 for a head that was not.
     """
 
     W: Tensor
@@ -142,6 +142,7 @@ class TwoLayer:
             raise ValueError(f"beta must have {W.shape[1]} entries, got {len(parts['beta'])}")
         for name, part in parts.items():
             object.__setattr__(self, name, part)
+        object.__setattr__(self, "ridge", validate.real(self.ridge, "ridge", at_least=0))
 
     def _inputs(self, X: Array, name: str = "X") -> Tensor:
         X = validate.as_tensor(X, name, 2).to(self.W)
@@ -170,13 +171,28 @@ def fit_head(
     $a$ is the limit of $a \leftarrow a-\eta[\nabla_a\mathcal L+\lambda a]$. One eigendecomposition
     gives it for all `ridges` $\lambda$; the one with the least risk on `validation` stays.
     """
-    validate.instance(network, "network", TwoLayer)
-    validate.instance(validation, "validation", Sample)
     X, y = _data(X, y)
-    X, held_out = network._inputs(X), network._inputs(validation.X, "validation.X")
+    X = validate.instance(network, "network", TwoLayer)._inputs(X)
+    return _fit_head(network, X, y, validation, ridges, "X and network")
+
+
+def _fit_head(
+    network: TwoLayer,
+    X: Tensor,
+    y: Tensor,
+    validation: Sample,
+    ridges: Sequence[float],
+    names: str,
+) -> TwoLayer:
+    """`fit_head` for X and y that were checked; `names` are to blame for features that overflow."""
+    validate.instance(validation, "validation", Sample)
+    held_out = network._inputs(validation.X, "validation.X")
     validate.size((len(X) + len(held_out)) * len(network.b), "X and width")
     grid = validate.as_tensor(ridges, "ridges", 1)
-    heads = linalg.feature_ridge(network._features(X), y, grid / 2)
+    features = network._features(X)
+    if not torch.isfinite(features.square().sum()):
+        raise ValueError(f"{names} must be smaller: the squares of the features overflow")
+    heads = linalg.feature_ridge(features, y, grid / 2)
     linear = network.alpha + held_out @ network.beta
     best = int(validation.risk(linear[:, None] + network._features(held_out) @ heads).argmin())
     return replace(network, a=heads[:, best], ridge=grid[best].item())
@@ -201,9 +217,8 @@ def fixed_features(
     W = torch.as_tensor(rng.standard_normal((width, d)) / math.sqrt(d)).to(X)
     b = torch.as_tensor(rng.standard_normal(width)).to(X)
     zero = torch.zeros_like(X[0])
-    return fit_head(
-        TwoLayer(W, b, torch.zeros_like(b), zero[0], zero, math.nan), X, y, validation, ridges
-    )
+    network = TwoLayer(W, b, torch.zeros_like(b), zero[0], zero, 0.0)
+    return _fit_head(network, X, y, validation, ridges, "X")
 
 
 def algorithm1(
@@ -243,8 +258,12 @@ def algorithm1(
     a, W = (part.to(X) for part in initialise(width, d, rng))
     alpha, beta, residual = _preprocess(X, y)
     W = _first_step(a, W, X, residual, eta, 1 / eta)
+    names = "X, y and learning_rate"
+    if not all(torch.isfinite(part).all() for part in (alpha, beta, residual, W)):
+        raise ValueError(f"{names} must be smaller: the first step overflows")
     b = torch.as_tensor(rng.standard_normal(width)).to(X)
-    return fit_head(TwoLayer(W, b, a, alpha, beta, math.nan), X, residual, validation, ridges)
+    network = TwoLayer(W, b, a, alpha, beta, 0.0)
+    return _fit_head(network, X, residual, validation, ridges, names)
 
 
 def alignment(W: Array, U: Array) -> float:
@@ -270,7 +289,7 @@ def fraction_learned(predictions: Array, test: Sample, component: Array) -> floa
     predictions = validate.as_tensor(predictions, "predictions", 1).to(component)
     validate.same_length(component, "component", test.y, "test.y")
     validate.same_length(predictions, "predictions", test.y, "test.y")
-    size = test.mean(component.square())
-    if size == 0:
-        raise ValueError("component must not be zero at all points of test")
+    size = test.weights @ component.square()
+    if not (size > 0 and torch.isfinite(size)):
+        raise ValueError("component must not be zero at all points of test, nor overflow squared")
     return (test.mean(predictions * component) / size).item()

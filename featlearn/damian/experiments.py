@@ -23,7 +23,7 @@ from featlearn.damian.algorithm import (
     initialise,
     preprocess,
 )
-from featlearn.damian.target import LatentPolynomial, Sample, mixture
+from featlearn.damian.target import LARGEST_NOISE, LatentPolynomial, Sample, mixture
 from featlearn.validate import Array
 
 
@@ -85,7 +85,7 @@ def kernel_predictions(
     validate.function(kernel, "kernel")
     validate.instance(test, "test", Sample)
     X, y = (part.float() for part in _data(X, y))
-    ridges = validate.as_tensor(ridges, "ridges", 1).tolist()
+    ridges = [validate.real(r, "ridges", at_least=0) for r in validate.sequence(ridges, "ridges")]
     K = validate.as_tensor(kernel(X), "kernel(X)", 2)
     K_test = validate.as_tensor(kernel(test.X.float(), X), "kernel(test.X, X)", 2)
     if K.shape != (len(y), len(y)) or K_test.shape != (len(test.y), len(y)):
@@ -129,7 +129,7 @@ def transfer(
     else:
         W = torch.as_tensor(rng.standard_normal((width, d)) / math.sqrt(d), device=device)
     b, zero = torch.as_tensor(rng.standard_normal(width)).to(W), torch.zeros_like(W[0])
-    network = TwoLayer(W, b, torch.zeros_like(b), zero[0], zero, math.nan)
+    network = TwoLayer(W, b, torch.zeros_like(b), zero[0], zero, 0.0)
     test, fresh = target.stratified(points, rng), target.sample(max(sizes), rng)
     heads = [fit_head(network, fresh.X[:N], fresh.y[:N], test) for N in sizes]
     return np.array([test.risk(head(test.X)).item() for head in heads])
@@ -152,8 +152,15 @@ def step_alignment(
     """
     if label is not None:
         validate.function(label, "label")
+    validate.integer(n, "n")
+    noise_std = validate.real(noise_std, "noise_std", at_least=0)
+    if noise_std > LARGEST_NOISE:
+        raise ValueError(f"noise_std must be at most {LARGEST_NOISE:g}, got {noise_std:g}")
     target = LatentPolynomial.draw(d, terms, rng, device)
     a, W = initialise(width, d, rng, device)
     sample = target.sample(n, rng, noise_std)
-    y = sample.y if label is None else validate.as_tensor(label(sample.y), "label(y)", 1)
+    y = sample.y
+    if label is not None:
+        y = validate.as_tensor(label(y), "label(y)", 1)
+        validate.same_length(y, "label(y)", sample.X, "X")
     return alignment(first_step(a, W, sample.X, preprocess(sample.X, y)[2], 1.0), target.U)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from featlearn import hermite, validate
-from featlearn.damian.target import LatentPolynomial
+from featlearn.damian.target import LARGEST_NOISE, LatentPolynomial
 from featlearn.validate import Array
 
 
@@ -136,6 +136,8 @@ def expected_alignment(
     validate.instance(target, "target", LatentPolynomial)
     n = validate.as_tensor(n, "n", (0, 1))
     noise_std = validate.real(noise_std, "noise_std", at_least=0)
+    if noise_std > LARGEST_NOISE:
+        raise ValueError(f"noise_std must be at most {LARGEST_NOISE:g}, got {noise_std:g}")
     if (n < 1).any():
         raise ValueError(f"n must be at least 1, got {n.min().item():g}")
     if target.degree < 2:

@@ -161,6 +161,17 @@ def test_wrong_input_is_refused(call):
         (lambda: SignedNetwork.draw(4, 3, None), "rng must be a numpy Generator"),
         (lambda: SignedNetwork.draw(4, 3, stream("tests/x"), device="abacus"), "device must name"),
         (lambda: SignedNetwork(draw(4, 3), draw(4), activation=3), "activation must be"),
+        (lambda: minimum_nuclear(1e200 * draw(4, 3), draw(4)), "G must have smaller entries"),
+        (
+            lambda: SignedNetwork(draw(4, 3), draw(4)).taylor(1e200 * draw(4, 3), draw(5, 3)),
+            "V must be smaller",
+        ),
+        (
+            lambda: SignedNetwork(draw(4, 3), draw(4)).descent(
+                draw(5, 3), draw(5), learning_rate=1.0, steps=10**10
+            ),
+            "steps must be at most",
+        ),
         (lambda: ThreeLayer(None).fit(draw(4, 3), draw(4)), "features must be callable"),
         (lambda: ThreeLayer(lambda X: X, whiten=3).fit(draw(4, 3), draw(4)), "whiten must be True"),
         (lambda: ThreeLayer(lambda X: X[0]).fit(draw(4, 3), draw(4)), r"features\(X\) must have"),
@@ -259,9 +270,7 @@ def test_members_of_an_ensemble_do_not_mix_and_take_their_own_steps():
 
 def test_divergence_is_reported():
     net, _, X = small()
-    with pytest.raises(
-        ValueError, match=r"learning_rate must be smaller, got 1e[+]06: training div"
-    ):
+    with pytest.raises(ValueError, match=r"learning_rate = 1e[+]06: training diverges"):
         net.train(X, X[:, 0], learning_rate=1e6, steps=5, penalty=1.0)
 
 

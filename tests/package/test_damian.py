@@ -262,7 +262,7 @@ def test_head_is_the_limit_of_gradient_descent():
         torch.zeros(6).double(),
         torch.tensor(0.2).double(),
         draw(3, name="beta"),
-        math.nan,
+        0.0,
     )
     X, y = draw(40, 3), draw(40, name="y")
     F, ridge, a = net.features(X), 0.3, torch.zeros(6).double()
@@ -695,6 +695,30 @@ def linear_kernel(X, Y=None):
         (lambda: damian.alignment(EYE, 2 * EYE), "U must have orthonormal columns"),
         (lambda: damian.alignment(1e200 * EYE, EYE), "W must not be zero, nor so large"),
         (lambda: damian.fraction_learned(EYE[0], EVEN, 0 * EYE[0]), "component must not be zero"),
+        (
+            lambda: damian.fraction_learned(EYE[0], EVEN, 1e200 * EYE[0]),
+            "component must not be zer",
+        ),
+        (lambda: damian.algorithm1(1e200 * EYE, EYE[0], EVEN, rng(), width=4), "X, y and learning"),
+        (lambda: damian.fixed_features(1e200 * EYE, EYE[0], EVEN, rng(), width=4), "X must be sma"),
+        (lambda: damian.fit_head(LAYERS, 1e200 * EYE, EYE[0], EVEN), "X and network must be smal"),
+        (lambda: F(1e200 * EYE), "X must be smaller"),
+        (lambda: F.latent([[1e200]]), "Z must be smaller"),
+        (lambda: damian.mixture(HUGE), "p must be at most 1000"),
+        (lambda: damian.expected_alignment(F, 9, EYE, 1e300), "noise_std must be at most"),
+        (lambda: damian.step_alignment(5, 9, mixture(3), rng(), noise_std=1e300), "noise_std must"),
+        (
+            lambda: damian.step_alignment(5, 9, mixture(3), rng(), label=lambda y: y[:3]),
+            r"label\(y\) and X must have the same number of rows",
+        ),
+        (
+            lambda: damian.kernel_predictions(linear_kernel, EYE, EYE[0], EVEN, [-1.0]),
+            "ridges must be at least 0",
+        ),
+        (
+            lambda: TwoLayer(EYE, EYE[0], EYE[0], EYE[0, 0], EYE[0], math.nan),
+            "ridge must be finite",
+        ),
         (lambda: damian.fraction_learned([1.0], EVEN, EYE[0]), "predictions and test.y must have"),
         (lambda: damian.fraction_learned(EYE[0], EVEN, [1.0]), "component and test.y must have"),
         (lambda: damian.fraction_learned(EYE[0], None, EYE[0]), "test must be a Sample"),
@@ -713,7 +737,7 @@ def linear_kernel(X, Y=None):
         (lambda: F.part(2), "degrees must be a sequence"),
         (lambda: F.sample(HUGE, rng()), "n must be smaller"),
         (lambda: F.stratified(HUGE, rng()), "n must be smaller"),
-        (lambda: LatentPolynomial.draw(HUGE, mixture(3), rng()), "d must be smaller"),
+        (lambda: LatentPolynomial.draw(HUGE, mixture(3), rng()), "d must be at most"),
         (lambda: LatentPolynomial.draw(4, mixture(3), None), "rng must be a numpy Generator"),
         (lambda: LatentPolynomial.draw(4, mixture(3), rng(), "abacus"), "device must name"),
         (lambda: damian.initialise(HUGE + HUGE % 2, 3, rng()), "width and d must be smaller"),

@@ -299,6 +299,18 @@ def test_wrong_inputs_are_named(call, error, message):
         (lambda: notation.hermite_coefficients(None, "h", "He"), "values must be an array"),
         (lambda: notation.to_standard(NETWORK, None), "theta must be a Mapping"),
         (lambda: notation.to_standard(NETWORK, {**THETA, "W1": None}), r"theta\['W1'\] must be an"),
+        (
+            lambda: notation.to_standard(NETWORK, {**THETA, "W2": np.ones((1, 2))}),
+            "must end in shape",
+        ),
+        (
+            lambda: notation.to_standard(NETWORK, {**THETA, "W2": torch.ones(1, 3)}),
+            "must have the dt",
+        ),
+        (
+            lambda: notation.two_layer_kernels([1.0], [[1.0]], [[1.0]], outer=1e300),
+            "outer and inner must be smaller",
+        ),
         (lambda: notation.to_sphere(np.full((2, 3), 1e200)), "X must not have a row of zeros, nor"),
         (lambda: notation.two_layer_kernels([1.0], [[1.0]], [[1.0]], activation=3), "activation"),
         (lambda: notation.flip_labels({1}, 10**12), "k must be at most"),

@@ -621,6 +621,14 @@ HUGE = 10**13
         (lambda: shi.train_head(NET, X, Y, record=[HUGE]), "record must be at most"),
         (lambda: shi.train_head(NET, X, Y, record=5), "record must be a sequence"),
         (
+            lambda: shi.train_all(NET, X, Y, record=[1], learning_rate=0.1, batch=HUGE, rng=rng()),
+            "batch must be smaller",
+        ),
+        (
+            lambda: shi.step_bounds(standard(), torch.ones(2, 20), 1e-300),
+            "noise_std must be larger",
+        ),
+        (
             lambda: shi.train_tangent(RAMP, X, Y, record=[9], learning_rate=1e30, loss="square"),
             "learning_rate must be smaller, got 1e[+]30: training diverges",
         ),
