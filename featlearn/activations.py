@@ -21,10 +21,22 @@ from torch import Tensor
 from torch.func import grad
 
 from featlearn import hermite, validate
+from featlearn.validate import Array
 
 DEGREE = 800
+ROUNDING = {torch.float32: 1e-3, torch.float64: 1e-6}  # of covariances from elsewhere, relative
 Function = Callable[[Tensor], Tensor]
 Dual = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def _is_batched(tensor: Tensor) -> bool:
+    """Whether it is inside `torch.func.vmap`, where no value can be looked at."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return True
+        tensor = functorch.get_unwrapped(tensor)
+    return False
 
 
 def _root(q: Tensor) -> Tensor:
@@ -109,7 +121,7 @@ def _series_dual(
     where the rest is below rounding. A variance of zero becomes $10^{-20}$, so that $\rho$ exists;
     without a kink $a_0$ is $\varphi(0)$ there, exactly, since the next layer would divide what
     rounding leaves by itself. Raises where the coefficients miss more than 1 % of the second moment
-    of $\varphi - c\sigma$.
+    of $\varphi - c\sigma$; under `vmap`, where nobody can look, it does not, and takes all terms.
     """
 
     def positive(q: Tensor) -> Tensor:
@@ -117,18 +129,21 @@ def _series_dual(
 
     def expand(q: Tensor) -> tuple[Tensor, Tensor, int]:
         zero, q = ~(q > 0), positive(q)
-        a = hermite.coefficients(function, degree, q)
+        a = hermite._coefficients(function, degree, q)
         if not jump:
             a = torch.cat([torch.where(zero, function(torch.zeros_like(q)), a[0])[None], a[1:]])
-        b = jump * hermite.coefficients(sharp, degree, q) if jump else 0 * a
+        b = jump * hermite._coefficients(sharp, degree, q) if jump else 0 * a
+        if _is_batched(q):
+            return a, b, degree
         with torch.no_grad():
-            moment = hermite.coefficients(lambda z: (function(z) - jump * sharp(z)) ** 2, 0, q)[0]
+            moment = hermite._coefficients(lambda z: (function(z) - jump * sharp(z)) ** 2, 0, q)[0]
             energy = (a - b).square().flip(0).cumsum(dim=0).flip(0)
             rounding = 1e-16 * a.square().sum(dim=0)
             if not ((moment - energy[0]).abs() <= 0.01 * moment + 100 * rounding).all():
                 raise ValueError(
-                    f"activation {name!r} needs a closed form or a larger degree: at variance {q.max().item():.3g} "
-                    f"the series of degree {degree} misses more than 1 % of its second moment"
+                    f"activation {name!r} needs a closed form or a larger degree: at variance "
+                    f"{q.max().item():.3g} the series of degree {degree} misses more than 1 % of "
+                    "its second moment"
                 )
             last = int((energy > rounding).reshape(degree + 1, -1).any(dim=1).sum())
         return a, b, last
@@ -168,59 +183,127 @@ class Activation:
     closed_derivative: Dual | None = None
     degree: int = DEGREE
 
-    def __call__(self, z: Tensor) -> Tensor:
-        r"""$\varphi(z)$."""
-        return self.function(z)
+    def __post_init__(self) -> None:
+        validate.text(self.name, "name")
+        _check_function(self.function)
+        for name in ("closed_form", "closed_derivative"):
+            if getattr(self, name) is not None:
+                validate.function(getattr(self, name), name)
+        validate.integer(self.degree, "degree", at_most=hermite.MOST_DEGREE)
 
-    def dual(self, q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
+    def __call__(self, z: Array) -> Tensor:
+        r"""$\varphi(z)$."""
+        return self.function(validate.as_tensor(z, "z", finite=False))
+
+    def dual(self, q_x: Array, q_xy: Array, q_y: Array) -> Tensor:
         r"""$\mathbb{E}[\varphi(u)\varphi(v)]$ for variances `q_x`, `q_y` and covariances `q_xy`,
         entry by entry.
 
         The three broadcast: shapes (n, 1), (n, m) and (m,) give an (n, m) matrix.
         """
+        return self._dual(*_covariances(q_x, q_xy, q_y))
+
+    def _dual(self, q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
         compute = self.closed_form or _series_dual(
             self.name, self.function, self.degree, self.kink, torch.relu, _relu_dual
         )
         return compute(q_x, q_xy, q_y)
 
-    def derivative(self, z: Tensor) -> Tensor:
+    def derivative(self, z: Array) -> Tensor:
         r"""$\varphi'(z)$, by automatic differentiation."""
+        return self._slope(validate.as_tensor(z, "z", finite=False))
+
+    def _slope(self, z: Tensor) -> Tensor:
         return grad(lambda at: self.function(at).sum())(z)
 
     @property
     def kink(self) -> float:
         r"""$\varphi'(0^+) - \varphi'(0^-)$, zero for a smooth function."""
-        left, right = self.derivative(torch.tensor([-1e-9, 1e-9], dtype=torch.float64)).tolist()
+        left, right = self._slope(torch.tensor([-1e-9, 1e-9], dtype=torch.float64)).tolist()
         return right - left if abs(right - left) > 1e-6 else 0.0
 
-    def derivative_dual(self, q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
+    def derivative_dual(self, q_x: Array, q_xy: Array, q_y: Array) -> Tensor:
         r"""$\mathbb{E}[\varphi'(u)\varphi'(v)]$, as `dual`.
 
         Raises for a $\varphi$ that jumps at zero: it has no derivative there.
         """
+        return self._derivative_dual(*_covariances(q_x, q_xy, q_y))
+
+    def _derivative_dual(self, q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
         left, right = self.function(torch.tensor([-1e-9, 1e-9], dtype=torch.float64)).tolist()
         if abs(right - left) > 1e-6:
             raise ValueError(
                 f"activation {self.name!r} jumps at zero, so that no tangent kernel exists"
             )
         compute = self.closed_derivative or _series_dual(
-            f"{self.name}'", self.derivative, self.degree, self.kink, _step, _relu_derivative_dual
+            f"{self.name}'", self._slope, self.degree, self.kink, _step, _relu_derivative_dual
         )
         return compute(q_x, q_xy, q_y)
 
-    def second_moment(self, q: Tensor) -> Tensor:
+    def second_moment(self, q: Array) -> Tensor:
         r"""$\mathbb{E}[\varphi(u)^2]$ for $u \sim N(0, q)$, entry by entry.
 
         The dual of equal inputs.
         """
-        return self.dual(q, q, q)
+        q = _variance(q, "q")
+        return self._dual(q, q, q)
 
-    def derivative_moment(self, q: Tensor) -> Tensor:
+    def derivative_moment(self, q: Array) -> Tensor:
         r"""$\mathbb{E}[\varphi'(u)^2]$ for $u \sim N(0, q)$, entry by entry.
 
         The derivative dual of equal inputs.
         """
-        return self.derivative_dual(q, q, q)
+        q = _variance(q, "q")
+        return self._derivative_dual(q, q, q)
+
+
+def _is_looked_at(*tensors: Tensor) -> bool:
+    on_cpu = all(tensor.device.type == "cpu" for tensor in tensors)
+    return on_cpu and not validate.is_transformed(*tensors)
+
+
+def _variance(q: Array, name: str, like: tuple[Array, ...] = ()) -> Tensor:
+    q = validate.as_tensor(q, name, like=like)
+    if _is_looked_at(q) and (q < 0).any():
+        raise ValueError(f"{name} must be at least 0: it is a variance, got a negative number")
+    return q
+
+
+def _covariances(q_x: Array, q_xy: Array, q_y: Array) -> tuple[Tensor, Tensor, Tensor]:
+    r"""The three as tensors of one dtype, with $|q_{xy}| \le \sqrt{q_xq_y}$ up to rounding."""
+    same, like = q_x is q_y, (q_x, q_xy, q_y)
+    x, xy = _variance(q_x, "q_x", like), validate.as_tensor(q_xy, "q_xy", like=like)
+    y = x if same else _variance(q_y, "q_y", like)
+    try:
+        torch.broadcast_shapes(x.shape, xy.shape, y.shape)
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(q.shape)) for q in (x, xy, y))
+        raise ValueError(
+            f"q_x, q_xy and q_y must have shapes that go together, got {shapes}"
+        ) from None
+    dtype = torch.promote_types(torch.promote_types(x.dtype, xy.dtype), y.dtype)
+    x, xy = x.to(dtype), xy.to(dtype)
+    y = x if same else y.to(dtype)
+    if _is_looked_at(x, xy, y):
+        bound = (1 + ROUNDING[dtype]) * (x.sqrt() * y.sqrt())
+        if (xy.abs() > bound + torch.finfo(dtype).tiny).any():
+            raise ValueError("q_xy must be at most √(q_x q_y) in size, as a covariance is")
+    return x, xy, y
+
+
+def _check_function(function: Function) -> None:
+    """Raise unless it maps a tensor to one of the same shape and dtype, entry by entry."""
+    validate.function(function, "the function of an activation")
+    probe = torch.linspace(-1, 1, 6, dtype=torch.float64).reshape(2, 3)
+    before = probe.clone()
+    value = function(probe)
+    who = "the function of an activation must"
+    if not isinstance(value, Tensor) or (value.shape, value.dtype) != (probe.shape, probe.dtype):
+        raise ValueError(f"{who} map a tensor to one of the same shape and dtype, entry by entry")
+    if not torch.equal(probe, before):
+        raise ValueError(f"{who} not change its input in place")
+    if not torch.allclose(function(probe[:1, :1]), value[:1, :1], equal_nan=True):
+        raise ValueError(f"{who} act entry by entry, but its value depends on other entries")
 
 
 NAMED = {
@@ -236,6 +319,10 @@ def get(activation: str | Function) -> Activation:
     """
     if isinstance(activation, Activation):
         return activation
+    if isinstance(activation, str):
+        return NAMED[validate.one_of(activation, "activation", NAMED)]
+    if not callable(activation):
+        raise TypeError(f"activation must be a name or a function, got {activation!r}")
     if isinstance(activation, torch.nn.ReLU) or activation in (
         torch.relu,
         torch.nn.functional.relu,
@@ -243,21 +330,4 @@ def get(activation: str | Function) -> Activation:
         return NAMED["relu"]
     if activation in (torch.erf, torch.special.erf):
         return NAMED["erf"]
-    if isinstance(activation, str):
-        return NAMED[validate.one_of(activation, "activation", NAMED)]
-    if not callable(activation):
-        raise TypeError(f"activation must be a name or a function, got {activation!r}")
-    probe = torch.linspace(-1, 1, 6, dtype=torch.float64).reshape(2, 3)
-    before = probe.clone()
-    value = activation(probe)
-    if not isinstance(value, Tensor) or (value.shape, value.dtype) != (probe.shape, probe.dtype):
-        raise ValueError(
-            "activation must map a tensor to one of the same shape and dtype, entry by entry"
-        )
-    if not torch.equal(probe, before):
-        raise ValueError("activation must not change its input in place")
-    if not torch.allclose(activation(probe[:1, :1]), value[:1, :1], equal_nan=True):
-        raise ValueError(
-            "activation must act entry by entry, but its value depends on other entries"
-        )
     return Activation(getattr(activation, "__name__", type(activation).__name__), activation)

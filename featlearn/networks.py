@@ -9,19 +9,35 @@ with one more axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from featlearn import activations, validate
 from featlearn.seeding import stream
+from featlearn.validate import Array
 
 Parameters = dict[str, Tensor]
+MOST_STEPS = 10**8
+
+
+def _parameters(theta: Parameters, name: str = "theta") -> Parameters:
+    """`theta`, if it is a dictionary of dense tensors, at least one."""
+    if not isinstance(theta, Mapping) or not theta:
+        raise ValueError(f"{name} must be a dictionary of tensors, at least one, got {theta!r:.80}")
+    for key, value in theta.items():
+        if not isinstance(value, Tensor):
+            got = type(value).__name__
+            raise TypeError(f"{name}[{key!r}] must be a tensor, got {got}")
+        if value.layout != torch.strided or value.device.type == "meta":
+            raise TypeError(f"{name}[{key!r}] must be a dense tensor that holds numbers")
+    return theta
 
 
 @dataclass(frozen=True)
@@ -56,17 +72,10 @@ class Network:
     parametrisation: str = "ntk"
 
     def __post_init__(self) -> None:
-        if (
-            not isinstance(self.widths, Sequence)
-            or isinstance(self.widths, str)
-            or len(self.widths) < 2
-        ):
-            raise ValueError(
-                f"widths must list the input, the layers and the output, got {self.widths!r}"
-            )
-        object.__setattr__(
-            self, "widths", tuple(validate.integer(w, "widths") for w in self.widths)
-        )
+        widths = tuple(validate.integers(self.widths, "widths"))
+        if len(widths) < 2:
+            raise ValueError(f"widths must list the input, the layers and the output, got {widths}")
+        object.__setattr__(self, "widths", widths)
         object.__setattr__(self, "activation", activations.get(self.activation))
         object.__setattr__(self, "sigma_w", validate.real(self.sigma_w, "sigma_w", above=0))
         object.__setattr__(self, "sigma_b", validate.real(self.sigma_b, "sigma_b", at_least=0))
@@ -115,7 +124,10 @@ class Network:
         """
         validate.generator(rng, "rng")
         validate.one_of(dtype, "dtype", (torch.float32, torch.float64))
+        device = validate.device(device)
         batch = () if members is None else (validate.integer(members, "members"),)
+        entries = math.prod(batch) * sum(i * o + o for i, o in pairwise(self.widths))
+        validate.size(entries, "widths and members")
         theta = {}
         for layer, (fan_in, fan_out) in enumerate(pairwise(self.widths), start=1):
             start_W, start_b = self.scales(layer)[1]
@@ -124,12 +136,15 @@ class Network:
                 theta[f"b{layer}"] = start_b * rng.standard_normal((*batch, fan_out))
         return {name: torch.as_tensor(value).to(device, dtype) for name, value in theta.items()}
 
-    def layers(self, theta: Parameters, X: Tensor) -> list[Tensor]:
+    def layers(self, theta: Parameters, X: Array) -> list[Tensor]:
         r"""The pre-activations $f^1, \dots, f^L$ at X, each of shape (n, n_l), or (B, n, n_l) for B
         members.
 
         X has shape (n, d), shared by all members, or (B, n, d).
         """
+        return self._layers(theta, self._inputs(theta, X))
+
+    def _layers(self, theta: Parameters, X: Tensor) -> list[Tensor]:
         found: list[Tensor] = []
         h = X
         for layer in range(1, self.depth + 1):
@@ -143,37 +158,55 @@ class Network:
                 found.append(torch.baddbmm(b.unsqueeze(-2), h, W, alpha=alpha, beta=beta))
             else:
                 found.append(torch.addmm(b, h, W, alpha=alpha, beta=beta))
-            h = self.activation(found[-1])
+            h = self.activation.function(found[-1])
         return found
 
-    def __call__(self, theta: Parameters, X: Any) -> Tensor:
+    def __call__(self, theta: Parameters, X: Array) -> Tensor:
         r"""The output $f^L$ at X, shape (n, n_L) or (B, n, n_L), without its last axis where $n_L =
         1$.
         """
-        X = validate.as_tensor(X, "X", (2, 3), finite=False)
-        if X.shape[-1] != self.widths[0]:
-            raise ValueError(f"X must have {self.widths[0]} columns, got {X.shape[-1]}")
-        for layer, (fan_in, fan_out) in enumerate(pairwise(self.widths), start=1):
-            W = theta.get(f"W{layer}")
-            if not isinstance(W, Tensor) or W.shape[-2:] != (fan_out, fan_in):
-                got = tuple(W.shape) if isinstance(W, Tensor) else type(W).__name__
-                raise ValueError(
-                    f"theta['W{layer}'] must be a tensor ending in {(fan_out, fan_in)}, got {got}"
-                )
-        if X.ndim == 3 and theta["W1"].shape[:-2] != X.shape[:1]:
-            members = "one network" if theta["W1"].ndim == 2 else f"{len(theta['W1'])} members"
-            raise ValueError(
-                f"X must have shape (n, d), or one batch a member: got {len(X)} for {members}"
-            )
-        output = self.layers(theta, X.to(theta["W1"]))[-1]
+        output = self._layers(theta, self._inputs(theta, X))[-1]
         return output[..., 0] if self.widths[-1] == 1 else output
+
+    def _inputs(self, theta: Parameters, X: Array) -> Tensor:
+        """X with the dtype and on the device of theta, which must be parameters of this network.
+
+        Values may be NaN, as in a training that diverges.
+        """
+        _parameters(theta)
+        members = theta["W1"].shape[:-2] if "W1" in theta else ()
+        for layer, (fan_in, fan_out) in enumerate(pairwise(self.widths), start=1):
+            _check(theta, f"W{layer}", (*members, fan_out, fan_in))
+            if self.sigma_b > 0 or f"b{layer}" in theta:
+                _check(theta, f"b{layer}", (*members, fan_out))
+        X = validate.as_tensor(X, "X", (2, 3), finite=False)
+        validate.columns(X, "X", self.widths[0])
+        if X.ndim == 3 and members != X.shape[:1]:
+            count = f"{members[0]} members" if members else "one network"
+            raise ValueError(
+                f"X must have shape (n, d), or one batch for each member: got {len(X)} for {count}"
+            )
+        return X.to(theta["W1"])
+
+
+def _check(theta: Parameters, name: str, shape: tuple[int, ...]) -> None:
+    """Raise unless theta has a tensor of this name and shape, with the dtype and device of W1."""
+    value = theta.get(name)
+    if value is None or value.shape != shape or len(shape) > 3:
+        got = "none" if value is None else tuple(value.shape)
+        raise ValueError(f"theta[{name!r}] must be a tensor of shape {shape}, got {got}")
+    if (value.dtype, value.device) != (theta["W1"].dtype, theta["W1"].device):
+        raise ValueError(
+            f"theta[{name!r}] must have the dtype and device of theta['W1'], "
+            f"got {value.dtype} on {value.device}"
+        )
 
 
 def descent(
     network: Callable[[Parameters, Tensor], Tensor],
     theta: Parameters,
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Array,
     *,
     learning_rate: float,
     steps: int,
@@ -197,25 +230,40 @@ def descent(
         (n, d) inputs and their labels, of the shape that the network returns or shared by all
         members.
     learning_rate, steps
-        $\eta$ and the number of steps; `steps` + 1 dictionaries come out.
+        $\eta$ and the number of steps, at most $10^8$; `steps` + 1 dictionaries come out.
     scale
         $\alpha$.
     """
-    eta, steps = (
-        validate.real(learning_rate, "learning_rate", above=0),
-        validate.integer(steps, "steps", at_least=0),
-    )
+    validate.function(network, "network")
+    eta = validate.real(learning_rate, "learning_rate", above=0)
+    steps = validate.integer(steps, "steps", at_least=0, at_most=MOST_STEPS)
     scale = validate.real(scale, "scale", above=0)
-    theta = {name: value.detach() for name, value in theta.items()}
+    if not 1e-150 < scale < 1e150:
+        raise ValueError(f"scale must lie between 1e-150 and 1e150, got {scale!r}")
+    theta = {name: value.detach() for name, value in _parameters(theta).items()}
     first = next(iter(theta.values()))
     X, y = validate.as_tensor(X, "X", (2, 3)).to(first), validate.as_tensor(y, "y").to(first)
     with torch.no_grad():
-        output = network(theta, X).shape
-    shared = output[1:] if first.ndim == 3 else output
-    if y.shape not in (output, shared):
+        output = network(theta, X)
+    if not isinstance(output, Tensor):
+        raise TypeError(f"network must return a tensor, got {type(output).__name__}")
+    shared = output.shape[1:] if first.ndim == 3 else output.shape
+    if y.shape not in (output.shape, shared):
         raise ValueError(
-            f"y must have the shape of the output, {tuple(output)}, got {tuple(y.shape)}"
+            f"y must have the shape of the output, {tuple(output.shape)}, got {tuple(y.shape)}"
         )
+    return _descend(network, theta, X, y, eta, steps, scale)
+
+
+def _descend(
+    network: Callable[[Parameters, Tensor], Tensor],
+    theta: Parameters,
+    X: Tensor,
+    y: Tensor,
+    eta: float,
+    steps: int,
+    scale: float,
+) -> Iterator[Parameters]:
     yield theta
     for _ in range(steps):
         leaves = {name: value.detach().requires_grad_() for name, value in theta.items()}
@@ -231,13 +279,14 @@ def descent(
         yield theta
 
 
-class TwoLayerEnsemble:
+class TwoLayerEnsemble(BaseEstimator):
     r"""B independent networks $f_b(x) = a_b^\top \mathrm{ReLU}(W_b x + c_b) + e_b$, both layers
     trained.
 
     A `Network` of two layers in standard parametrisation. Full-batch Adam on the mean squared
     error, with a step that falls to zero like a cosine and decay of the weights $W, a$. All B
-    networks take each step together.
+    networks take each step together. It has scikit-learn's `get_params` and `clone`, but X has an
+    axis for the networks, which other estimators do not know.
 
     Initialisation: $w_j \sim N(0, I/d)$, $c_j \sim N(0, 1)$, $a_j \sim N(0, 1/\text{width})$, $e =
     0$.
@@ -255,7 +304,12 @@ class TwoLayerEnsemble:
     penalty
         $\lambda$: adds $\frac\lambda2(\|W\|_F^2 + \|a\|^2)$ to the loss of each network.
     random_state
-        Numpy generator of the initial weights.
+        Integer or numpy generator of the initial weights.
+
+    Attributes
+    ----------
+    network_, theta_
+        The `Network` and its trained parameters, with a first axis of length B.
     """
 
     def __init__(
@@ -266,57 +320,64 @@ class TwoLayerEnsemble:
         learning_rate: float = 1e-2,
         weight_decay: float = 0.0,
         penalty: float = 0.0,
-        random_state: np.random.Generator | None = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
-        self.width, self.steps = validate.integer(width, "width"), validate.integer(steps, "steps")
-        self.learning_rate = validate.real(learning_rate, "learning_rate", above=0)
-        self.weight_decay = validate.real(weight_decay, "weight_decay", at_least=0)
-        self.penalty = validate.real(penalty, "penalty", at_least=0)
-        self.random_state = (
-            None if random_state is None else validate.generator(random_state, "random_state")
-        )
+        self.width = width
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.penalty = penalty
+        self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> TwoLayerEnsemble:
+    def fit(self, X: Array, y: Array) -> TwoLayerEnsemble:
         """Train on X of shape (B, n, d) and y of shape (B, n); the dtype of X is the precision."""
+        width = validate.integer(self.width, "width")
+        steps = validate.integer(self.steps, "steps", at_most=MOST_STEPS)
+        learning_rate = validate.real(self.learning_rate, "learning_rate", above=0)
+        weight_decay = validate.real(self.weight_decay, "weight_decay", at_least=0)
+        penalty = validate.real(self.penalty, "penalty", at_least=0)
+        rng = (
+            stream("networks/two-layer")
+            if self.random_state is None
+            else validate.random_state(self.random_state)
+        )
         X, y = validate.as_tensor(X, "X", 3, like=(y,)), validate.as_tensor(y, "y", 2)
         if y.shape != X.shape[:2]:
             raise ValueError(
                 f"y must have shape {tuple(X.shape[:2])} to go with X, got {tuple(y.shape)}"
             )
-        y = y.to(X)
-        self.network_ = Network(
-            (X.shape[2], self.width, 1), sigma_b=1.0, parametrisation="standard"
-        )
-        rng = stream("networks/two-layer") if self.random_state is None else self.random_state
-        theta = self.network_.initialise(rng, len(X), dtype=X.dtype, device=X.device)
+        X, y = X.detach(), y.detach().to(X)
+        validate.size(len(X) * width * (X.shape[1] + X.shape[2]), "X and width")
+        network = Network((X.shape[2], width, 1), sigma_b=1.0, parametrisation="standard")
+        theta = network.initialise(rng, len(X), dtype=X.dtype, device=X.device)
         theta["b2"].zero_()
-        self.theta_ = {name: value.requires_grad_() for name, value in theta.items()}
+        theta = {name: value.requires_grad_() for name, value in theta.items()}
         groups = [
-            {"params": [theta["W1"], theta["W2"]], "weight_decay": self.weight_decay},
+            {"params": [theta["W1"], theta["W2"]], "weight_decay": weight_decay},
             {"params": [theta["b1"], theta["b2"]], "weight_decay": 0.0},
         ]
-        optimiser = torch.optim.AdamW(groups, lr=self.learning_rate)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.steps)
-        for _ in range(self.steps):
+        optimiser = torch.optim.AdamW(groups, lr=learning_rate)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+        for _ in range(steps):
             optimiser.zero_grad()
-            loss = (self.network_(self.theta_, X) - y).square().mean(dim=1).sum()
-            if self.penalty:
-                loss = loss + self.penalty / 2 * (
+            loss = (network(theta, X) - y).square().mean(dim=1).sum()
+            if penalty:
+                loss = loss + penalty / 2 * (
                     theta["W1"].square().sum() + theta["W2"].square().sum()
                 )
             loss.backward()
             optimiser.step()
             schedule.step()
+        with torch.no_grad():
+            if not torch.isfinite(network(theta, X)).all():
+                raise ValueError(
+                    f"training diverges with learning_rate={learning_rate:g}: take a smaller one"
+                )
+        self.network_, self.theta_ = network, theta
         return self
 
     @torch.no_grad()
-    def predict(self, X: Any) -> Tensor:
+    def predict(self, X: Array) -> Tensor:
         """The (B, m) outputs for X of shape (B, m, d), or (m, d) shared by all networks."""
-        if not hasattr(self, "theta_"):
-            raise ValueError("call fit before predict")
-        X = validate.as_tensor(X, "X", (2, 3))
-        if X.ndim == 3 and len(X) != len(self.theta_["W1"]):
-            raise ValueError(
-                f"X must have {len(self.theta_['W1'])} batches, one a network, got {len(X)}"
-            )
-        return self.network_(self.theta_, X)
+        check_is_fitted(self)
+        return self.network_(self.theta_, validate.as_tensor(X, "X", (2, 3)))

@@ -6,14 +6,13 @@ $\dot f_t(x) = \Theta(x, X)(y - f_t(X))$.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.func import functional_call, jacrev, vmap
 
 from featlearn import recursion, validate, wide
 from featlearn.networks import Network, Parameters
+from featlearn.validate import Array
 
 MEMORY = {"cpu": 2**30, "cuda": 2**33}
 
@@ -26,10 +25,11 @@ class NTK(wide.WideKernel):
     $\Sigma^{l-1}$. There is no $\sigma_b^2$ in $\dot\Sigma$. The network is in NTK parametrisation.
 
     A kernel callable; parameters as in `featlearn.wide.WideKernel`. float32 or float64, on the
-    device of X, differentiable in X and Y. See `featlearn.recursion` for how it is computed. ReLU
-    kernels of up to 19 layers without biases, or for inputs of one length, lose no digits for pairs
-    of inputs that point almost the same way. Elsewhere a pair at the angle $\gamma > 0$ carries an
-    error of about $\varepsilon/\gamma$, where $\varepsilon$ is the rounding of the dtype.
+    device of X, differentiable in X, Y, $\sigma_w$ and $\sigma_b$. See `featlearn.recursion` for
+    how it is computed. ReLU kernels of up to 19 layers without biases, or for inputs of one length,
+    lose no digits for pairs of inputs that point almost the same way. Elsewhere a pair at the angle
+    $\gamma > 0$ carries an error of about $\varepsilon/\gamma$, where $\varepsilon$ is the
+    rounding of the dtype.
 
     Examples
     --------
@@ -49,15 +49,13 @@ class NTK(wide.WideKernel):
         r"""The kernel $\Sigma^L$ of the same network at initialisation."""
         return wide.NNGP(self.depth, self.activation, self.sigma_w, self.sigma_b)
 
-    def both(self, X: Any, Y: Any = None) -> tuple[Tensor, Tensor]:
-        r"""$\Sigma^L$ and $\Theta^L$ between the rows of X and Y, two (n, m) matrices in one pass."""
+    def both(self, X: Array, Y: Array | None = None) -> tuple[Tensor, Tensor]:
+        r"""$\Sigma^L$ and $\Theta^L$ between the rows of X and Y, (n, m) each, in one pass."""
         same = Y is None or Y is X
-        X = validate.as_tensor(X, "X", 2, like=(Y,))
-        Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
-        if X.shape[1] != Y.shape[1]:
-            raise ValueError(
-                f"X and Y must have the same dimension, got {X.shape[1]} and {Y.shape[1]}"
-            )
+        if same:
+            X = Y = validate.as_tensor(X, "X", 2)
+        else:
+            X, Y = validate.pair(X, Y, 2)
         nngp, ntk = recursion.kernels(
             self.recursion, X, Y, same, [recursion.SIGMA, recursion.THETA]
         )
@@ -77,12 +75,17 @@ def _signals(network: Network, theta: Parameters, X: Tensor) -> tuple[list[Tenso
             for name, value in theta.items()
         }
         X = X.clone() if X.is_inference() else X.detach()
-        f = network.layers(at, X.requires_grad_())
+        f = network._layers(at, X.requires_grad_())
         D = torch.autograd.grad(f[-1].sum(), f)
-        return [X.detach(), *(network.activation(value.detach()) for value in f[:-1])], list(D)
+        return [
+            X.detach(),
+            *(network.activation.function(value.detach()) for value in f[:-1]),
+        ], list(D)
 
 
-def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) -> list[Tensor]:
+def layer_kernels(
+    network: Network, theta: Parameters, X: Array, Y: Array | None = None
+) -> list[Tensor]:
     r"""$K_l(x, x') = \nabla_{W^l, b^l}f(x)\cdot\nabla_{W^l, b^l}f(x')$ for the layers $l = 1,
     \dots, L$ of a `Network` with one output.
 
@@ -99,14 +102,11 @@ def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) ->
     or (B, n, m) for B members. Not differentiable.
     """
     same = Y is None or Y is X
-    X = validate.as_tensor(X, "X", 2)
-    if network.widths[-1] != 1:
+    if validate.instance(network, "network", Network).widths[-1] != 1:
         raise ValueError(f"network must have one output, got {network.widths[-1]}")
-    network(theta, X[:1])  # checks theta and the columns of X
-    X = X.to(theta["W1"])
+    X = network._inputs(theta, validate.as_tensor(X, "X", 2))
     Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
-    if Y.shape[1] != X.shape[1]:
-        raise ValueError(f"Y must have {X.shape[1]} columns, got {Y.shape[1]}")
+    validate.columns(Y, "Y", X.shape[1])
     h_x, D_x = _signals(network, theta, X)
     h_y, D_y = (h_x, D_x) if same else _signals(network, theta, Y)
     found = []
@@ -121,7 +121,11 @@ def layer_kernels(network: Network, theta: Parameters, X: Any, Y: Any = None) ->
 
 
 def empirical_ntk(
-    model: Network | torch.nn.Module, X: Any, Y: Any = None, *, theta: Parameters | None = None
+    model: Network | torch.nn.Module,
+    X: Array,
+    Y: Array | None = None,
+    *,
+    theta: Parameters | None = None,
 ) -> Tensor:
     r"""$\nabla_\theta f(x)\cdot\nabla_\theta f(x')$ of a network as it is, trained or not, for the
     rows x of X and x' of Y.
@@ -130,7 +134,7 @@ def empirical_ntk(
     (`layer_kernels`); B members give (B, n, m). For a `torch.nn.Module` by `torch.func`: the
     gradients of blocks of rows are formed and multiplied, over the parameters that require one. A
     module that treats rows jointly or at random (batch normalisation, dropout) must be in
-    evaluation mode.
+    evaluation mode; in training mode this raises.
 
     Parameters
     ----------
@@ -159,14 +163,27 @@ def empirical_ntk(
     return _module_ntk(model, X, Y)
 
 
-def _inputs(X: Any, name: str, like: Tensor) -> Tensor:
+def _inputs(X: Array, name: str, like: Tensor) -> Tensor:
     """Integers, such as indices of an embedding, stay what they are."""
     if isinstance(X, Tensor) and not X.is_floating_point():
         return X.to(like.device)
     return validate.as_tensor(X, name).to(like)
 
 
-def _module_ntk(model: torch.nn.Module, X: Any, Y: Any) -> Tensor:
+def _check_mode(model: torch.nn.Module) -> None:
+    """Raise if a part of the module treats rows jointly or at random, as in training."""
+    for part in model.modules():
+        random = isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0
+        joint = isinstance(part, torch.nn.modules.batchnorm._BatchNorm)
+        if part.training and (random or joint):
+            raise ValueError(
+                f"model must be in evaluation mode, as {type(part).__name__} treats rows "
+                f"{'at random' if random else 'jointly'} in training: call model.eval() first"
+            )
+
+
+def _module_ntk(model: torch.nn.Module, X: Array, Y: Array | None) -> Tensor:
+    _check_mode(model)
     trained = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
     if not trained:
         raise ValueError("model must have a parameter that requires a gradient")

@@ -11,23 +11,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from featlearn import hermite, validate
+from featlearn.validate import Array
 
 Function = Callable[[np.ndarray], np.ndarray]
+MOST_STEPS, MOST_PANELS, MOST_DEGREE = 10**9, 10**7, 100
+
+
+def _array(values: Array, name: str, ndim: int | tuple[int, ...] | None = None) -> np.ndarray:
+    """`values` as a float64 array."""
+    return validate.as_tensor(values, name, ndim).detach().cpu().double().numpy()
+
+
+def _entrywise(function: Function, name: str) -> Function:
+    """`function`, if it maps an array to one of its shape."""
+    at = np.linspace(-0.5, 0.5, 4)
+    shape = np.shape(validate.function(function, name)(at))
+    if shape != at.shape:
+        raise ValueError(f"{name} must act entry by entry, got shape {shape} at {at.shape}")
+    return function
 
 
 def escape_times(
     g: Function,
     slope: Function,
-    d: Any,
-    learning_rate: Any,
+    d: Array,
+    learning_rate: Array,
     rng: np.random.Generator,
     *,
-    limit: Any,
+    limit: Array,
     level: float = 0.5,
     two_sided: bool = False,
 ) -> np.ndarray:
@@ -49,20 +64,23 @@ def escape_times(
     rng
         Generator of the start, uniform on the sphere, and of the samples.
     limit
-        The most steps: a number, or one for each run.
+        The most steps, up to $10^9$: a number, or one for each run.
     level
         The overlap to reach, by a step; the start does not count.
     two_sided
         Whether $-$ `level` counts too, as it should where $g$ is even.
     """
-    d = np.asarray(d)
-    if d.ndim != 1 or not d.size or d.dtype.kind not in "iu" or (d < 3).any():
-        raise ValueError("d must be a vector of integers, at least 3 each")
+    _entrywise(g, "g")
+    _entrywise(slope, "slope")
+    d = _array(d, "d", 1)
+    if (d < 3).any() or (d % 1 != 0).any():
+        raise ValueError("d must hold integers, at least 3 each")
     step, limit = _each(learning_rate, "learning_rate", d), _each(limit, "limit", d)
-    if (limit < 1).any():
-        raise ValueError("limit must be at least 1")
+    if (limit < 1).any() or (limit > MOST_STEPS).any():
+        raise ValueError(f"limit must be at least 1 and at most {MOST_STEPS}")
     if not 0 < validate.real(level, "level") < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    two_sided = validate.flag(two_sided, "two_sided")
     m = validate.generator(rng, "rng").standard_normal(len(d))
     m = m / np.sqrt(m * m + rng.chisquare(d - 1))
     times, running = np.full(len(d), np.inf), np.arange(len(d))
@@ -83,19 +101,19 @@ def escape_times(
     return times
 
 
-def _each(values: Any, name: str, d: np.ndarray) -> np.ndarray:
+def _each(values: Array, name: str, d: np.ndarray) -> np.ndarray:
     """Positive, finite numbers, one for each run."""
-    values = np.asarray(values, dtype=float)
+    values = _array(values, name)
     if values.shape not in ((), d.shape):
         raise ValueError(
             f"{name} must be a number or one for each of {len(d)} runs, got shape {values.shape}"
         )
-    if not (np.all(values > 0) and np.all(np.isfinite(values))):
-        raise ValueError(f"{name} must be positive and finite")
+    if not (values > 0).all():
+        raise ValueError(f"{name} must be positive")
     return np.broadcast_to(values, d.shape)
 
 
-def drift(g: Function, slope: Function, m: Any, delta: float, degree: int) -> np.ndarray:
+def drift(g: Function, slope: Function, m: Array, delta: float, degree: int) -> np.ndarray:
     r"""$dm/d\tau$ in the limit of large d with step $\eta = \delta/d$ and time $\tau$ = steps/d, at
     the overlaps m.
 
@@ -111,20 +129,25 @@ def drift(g: Function, slope: Function, m: Any, delta: float, degree: int) -> np
     delta
         $\delta = \eta d$.
     degree
-        The degree of $g$; that of `slope` must not be larger.
+        The degree of $g$, at most 100; that of `slope` must not be larger.
     """
-    m = np.asarray(m, dtype=float)
+    _entrywise(g, "g")
+    _entrywise(slope, "slope")
+    m = _array(m, "m")
     if not (np.abs(m) <= 1).all():
         raise ValueError("m must lie between -1 and 1")
     delta = validate.real(delta, "delta", above=0)
-    nodes, weights = (
-        part.numpy() for part in hermite.grid(2, 4 * validate.integer(degree, "degree"))
-    )
+    degree = validate.integer(degree, "degree", at_most=MOST_DEGREE)
+    validate.size(m.size * (2 * degree + 1) ** 2, "m and degree")
+    nodes, weights = (part.numpy() for part in hermite.grid(2, 4 * degree))
     z1, z2 = nodes.T
     across = np.sqrt(1 - m * m)[..., None]
     y, s = g(m[..., None] * z1 + across * z2), slope(z1)
     pull = (across * y * s * z2) @ weights
-    return delta * pull - 0.5 * delta**2 * m * ((y * s) ** 2 @ weights)
+    speed = delta * pull - 0.5 * (delta * delta) * m * ((y * s) ** 2 @ weights)
+    if not np.isfinite(speed).all():
+        raise ValueError("g, slope and delta must give a finite drift, got NaN or infinity")
+    return speed
 
 
 def travel_time(rate: Function, start: float, level: float = 0.5, *, panels: int = 400) -> float:
@@ -132,12 +155,16 @@ def travel_time(rate: Function, start: float, level: float = 0.5, *, panels: int
 
     How long the flow takes, in units of $\tau$.
     """
+    validate.function(rate, "rate")
     start, level = validate.real(start, "start", above=0), validate.real(level, "level", above=0)
-    if start >= level:
-        raise ValueError(f"start must lie below level, got {start} and {level}")
-    width = math.log(level / start) / validate.integer(panels, "panels")
+    if start >= level or math.isinf(level / start):
+        raise ValueError(f"start must lie below level, within 300 digits, got {start} and {level}")
+    panels = validate.integer(panels, "panels", at_most=MOST_PANELS)
+    width = math.log(level / start) / panels
     m = start * np.exp((np.arange(panels) + 0.5) * width)
-    speed = np.broadcast_to(np.asarray(rate(m), dtype=float), m.shape)
+    speed = _array(rate(m), "rate(m)")
+    if speed.shape not in ((), m.shape):
+        raise ValueError(f"rate must act entry by entry, got shape {speed.shape} at {m.shape}")
     if not (speed > 0).all():
         raise ValueError(
             "rate must be positive between start and level: the flow does not get there"

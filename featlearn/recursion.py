@@ -11,20 +11,26 @@ There are three ways to these matrices. They agree to rounding, except for pairs
 angle $\gamma$ close to 0, where all but the last one carry an error of about $\varepsilon/\gamma$,
 $\varepsilon$ the rounding of the dtype.
 
-* *As the formulas stand*, on whole matrices: where a gradient is asked for.
+* *As the formulas stand*, on whole matrices: where a derivative may be taken, in the points or in
+  $\sigma_w$ and $\sigma_b$, and inside transforms of `torch.func`.
 * *On tiles* that fit a cache, in place for ReLU and erf: nothing of size $n\times m$ exists but
   the result.
 * *By the angle*: without biases a ReLU kernel is $\|x\|\,\|x'\|$ times a function of the angle
   between $x$ and $x'$, and for inputs of one length every kernel is a function of it. A polynomial
   takes its place, whose cost does not grow with the depth, up to about 20 layers, where its degree
   becomes too large.
+
+On a GPU the first way never waits for the device. The other two must look at values, and wait: once
+for each tile whether it holds pairs at a small angle, which need formulas of their own, and once
+for all whether the inputs have one length. A series looks at the variances of each layer to know
+its length. Whether the kernel overflows is asked on a CPU only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -33,7 +39,9 @@ from numpy.polynomial import chebyshev
 from scipy import special
 from torch import Tensor
 
+from featlearn import validate
 from featlearn.activations import NAMED, Activation
+from featlearn.kernels import differentiated
 
 TILE = {"cpu": 512, "cuda": 4096}
 CLOSE = {torch.float32: 1e-3, torch.float64: 1e-6}
@@ -51,8 +59,8 @@ class Recursion:
 
     depth: int
     activation: Activation
-    sigma_w: float
-    sigma_b: float
+    sigma_w: float | Tensor
+    sigma_b: float | Tensor
 
     def layer(self, expectation: Tensor) -> Tensor:
         r"""$\sigma_w^2\,\mathbb{E} + \sigma_b^2$."""
@@ -62,7 +70,7 @@ class Recursion:
         r"""$\Sigma^1(x, x), \dots, \Sigma^L(x, x)$ for each row of X, each of shape (n,)."""
         q = [self.layer(X.square().mean(dim=1))]
         for _ in range(self.depth - 1):
-            q.append(self.layer(self.activation.second_moment(q[-1])))
+            q.append(self.layer(self.activation._dual(q[-1], q[-1], q[-1])))
         return q
 
     def diagonal(self, q: list[Tensor], wanted: Sequence[str]) -> dict[str, Tensor]:
@@ -71,7 +79,8 @@ class Recursion:
             return {SIGMA: q[-1]}
         theta = q[0]
         for before, after in pairwise(q):
-            theta = theta * self.sigma_w**2 * self.activation.derivative_moment(before) + after
+            slope = self.activation._derivative_dual(before, before, before)
+            theta = theta * self.sigma_w**2 * slope + after
         return {SIGMA: q[-1], THETA: theta}
 
     def formulas(
@@ -86,9 +95,9 @@ class Recursion:
                 theta = (
                     theta
                     * self.sigma_w**2
-                    * self.activation.derivative_dual(v_x[:, None], q_xy, v_y)
+                    * self.activation._derivative_dual(v_x[:, None], q_xy, v_y)
                 )
-            q_xy = self.layer(self.activation.dual(v_x[:, None], q_xy, v_y))
+            q_xy = self.layer(self.activation._dual(v_x[:, None], q_xy, v_y))
             theta = theta + q_xy
         return {SIGMA: q_xy, THETA: theta} if THETA in wanted else {SIGMA: q_xy}
 
@@ -100,11 +109,21 @@ def kernels(
 
     Exactly symmetric for one set of points.
     """
-    differentiate = (X.requires_grad or Y.requires_grad) and torch.is_grad_enabled()
-    if differentiate or any(map(torch._C._functorch.is_functorch_wrapped_tensor, (X, Y))):
+    if differentiated(X, Y, rule.sigma_w, rule.sigma_b):
         return _whole(rule, X, Y, same, wanted)
     with torch.no_grad():
-        return _tiled(rule, X, Y, same, wanted)
+        plain = replace(rule, sigma_w=float(rule.sigma_w), sigma_b=float(rule.sigma_b))
+        return _tiled(plain, X, Y, same, wanted)
+
+
+def _no_overflow(*variances: list[Tensor]) -> None:
+    """Raise if a variance is infinite, where it can be looked at without waiting."""
+    for q in variances:
+        looked_at = q[-1].device.type == "cpu" and not validate.is_transformed(q[-1])
+        if looked_at and not torch.isfinite(torch.stack(q).detach()).all():
+            raise ValueError(
+                f"X, Y, sigma_w and sigma_b must be smaller: the kernel overflows {q[-1].dtype}"
+            )
 
 
 def _whole(
@@ -112,6 +131,7 @@ def _whole(
 ) -> list[Tensor]:
     q_x = rule.variances(X)
     q_y = q_x if same else rule.variances(Y)
+    _no_overflow(q_x, q_y)
     found = rule.formulas(q_x, rule.layer(X @ Y.T / X.shape[1]), q_y, wanted)
     if not same:
         return [found[name] for name in wanted]
@@ -130,9 +150,7 @@ def _tiled(
     """
     q_x = rule.variances(X)
     q_y = q_x if same else rule.variances(Y)
-    for name, q in (("X", q_x), ("Y", q_y)):
-        if not torch.isfinite(torch.stack(q)).all():
-            raise ValueError(f"{name} must have smaller entries: the kernel overflows {X.dtype}")
+    _no_overflow(q_x, q_y)
     tile = _tile_function(rule, X, Y, q_x, q_y, wanted)
     side = TILE["cpu" if X.device.type == "cpu" else "cuda"]
     results = [X.new_empty(len(X), len(Y)) for _ in wanted]
@@ -185,7 +203,8 @@ def _tile_function(
         if rule.activation == RELU:
             cos[close] = angle.cos()
             equal = cos == 1
-            found = _relu(rule, v_x, cos, v_y, equal if equal.any() else None)
+            is_needed = cos.device.type != "cpu" or equal.any()
+            found = _relu(rule, v_x, cos, v_y, equal if is_needed else None)
         else:
             sin2 = 1 - cos.square()
             sin2[close] = angle.sin().square()
@@ -253,7 +272,7 @@ def _relu(
             -1, 1
         )
         if equal is not None:
-            rho[equal] = 1.0
+            rho.masked_fill_(equal, 1.0)
         tau.mul_(a_x).mul_(a_y).add_(rho)
     r_x, r_y = q_x[-1].sqrt()[:, None], q_y[-1].sqrt()
     return {SIGMA: rho.mul_(r_x).mul_(r_y), THETA: tau.mul_(r_x).mul_(r_y)}
@@ -281,9 +300,7 @@ def _erf(
         else:
             torch.mul(q_xy, 2 * u, out=sin).mul_(v).clamp_(-1, 1)
             torch.asin(sin, out=q_xy)
-            torch.addcmul(one, sin, sin, value=-1, out=sin).clamp_min_(
-                (u.min() * v.min()).item()
-            ).rsqrt_()
+            torch.addcmul(one, sin, sin, value=-1, out=sin).clamp_min_(u.min() * v.min()).rsqrt_()
             theta.mul_(sin).mul_(4 / math.pi * scale * u).mul_(v)
         q_xy.mul_(2 / math.pi * scale).add_(rule.sigma_b**2)
         theta.add_(q_xy)
@@ -317,7 +334,8 @@ def _curve(rule: Recursion, q: float, name: str, dtype: torch.dtype) -> np.ndarr
             return _relu_curve(rule, q, math.pi / 2 * (1 - z))[name] / q
         variance = [torch.tensor([q], dtype=torch.float64)]
         for _ in range(rule.depth - 1):
-            variance.append(rule.layer(rule.activation.second_moment(variance[-1])))
+            last = variance[-1]
+            variance.append(rule.layer(rule.activation._dual(last, last, last)))
         q_xy = q * torch.as_tensor(np.sin(math.pi / 2 * z))[None]
         return (rule.formulas(variance, q_xy, variance, [name])[name][0] / q).numpy()
 
@@ -328,6 +346,7 @@ def _curve(rule: Recursion, q: float, name: str, dtype: torch.dtype) -> np.ndarr
     if len(small) == 0 or small[0] > MAX_DEGREE:
         return None
     powers = chebyshev.cheb2poly(c[: max(small[0], 2)])
+    powers = np.append(powers, np.zeros(max(2 - len(powers), 0)))  # a kernel that underflows is 0
     return powers if np.abs(powers).sum() <= 100 * np.abs(c).sum() else None
 
 
@@ -342,6 +361,8 @@ def _relu_curve(rule: Recursion, q: float, gamma: np.ndarray) -> dict[str, np.nd
     theta = sigma = q * np.cos(gamma)
     for _ in range(rule.depth - 1):
         half, after = rule.sigma_w**2 * q / 2, rule.sigma_w**2 * q / 2 + rule.sigma_b**2
+        if after == 0:  # below the smallest number
+            return {SIGMA: 0 * gamma, THETA: 0 * gamma}
         fall = half * (
             2 * np.sin(gamma / 2) ** 2 - gamma**2 * special.spherical_jn(1, gamma) / math.pi
         )
@@ -352,7 +373,7 @@ def _relu_curve(rule: Recursion, q: float, gamma: np.ndarray) -> dict[str, np.nd
 
 
 def _horner(coefficients: Tensor, z: Tensor) -> Tensor:
-    r"""$\sum_kc_kz^k$, one fused operation a degree."""
+    r"""$\sum_kc_kz^k$, one fused operation for each degree."""
     value = (z * coefficients[-1]).add_(coefficients[-2])
     for c in coefficients[:-2].flip(0):
         torch.addcmul(c, value, z, out=value)

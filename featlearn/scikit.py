@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from torch import Tensor
+
+from featlearn import validate
+from featlearn.validate import Array
 
 
 class GaussianProcessKernel(Kernel):
@@ -34,21 +36,30 @@ class GaussianProcessKernel(Kernel):
     """
 
     def __init__(self, kernel: Callable[..., Tensor]) -> None:
-        if not callable(kernel):
-            raise TypeError(f"kernel must be callable, got {type(kernel).__name__}")
-        self.kernel = kernel
+        self.kernel = validate.function(kernel, "kernel")
 
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+    def __call__(
+        self, X: Array, Y: Array | None = None, eval_gradient: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The (n, m) array of the kernel; with `eval_gradient` also its (n, n, 0) gradient."""
-        if eval_gradient and Y is not None:
+        if validate.flag(eval_gradient, "eval_gradient") and Y is not None:
             raise ValueError("eval_gradient must be off where Y is given")
-        K = self.kernel(X) if Y is None else self.kernel(X, Y)
-        K = K.detach().cpu().numpy()
+        K = self._matrix(X, Y)
         return (K, np.empty((*K.shape, 0))) if eval_gradient else K
 
-    def diag(self, X: Any) -> np.ndarray:
+    def _matrix(self, X: Array, Y: Array | None = None) -> np.ndarray:
+        points = {"X": X} if Y is None else {"X": X, "Y": Y}
+        n = [len(validate.as_tensor(Z, name, (1, 2, 3, 4))) for name, Z in points.items()]
+        K = validate.as_tensor(self.kernel(*points.values()), "kernel(X, Y)", 2)
+        if K.shape != (n[0], n[-1]):
+            raise ValueError(f"kernel must return shape {(n[0], n[-1])}, got {tuple(K.shape)}")
+        return K.detach().cpu().numpy()
+
+    def diag(self, X: Array) -> np.ndarray:
         """The (n,) values $k(x, x)$."""
-        return np.concatenate([self(X[i : i + 256]).diagonal() for i in range(0, len(X), 256)])
+        count = len(validate.as_tensor(X, "X", (1, 2, 3, 4)))
+        blocks = [self._matrix(X[i : i + 256]).diagonal() for i in range(0, count, 256)]
+        return np.concatenate(blocks)
 
     def is_stationary(self) -> bool:
         """False: nothing is known of the kernel."""

@@ -62,9 +62,10 @@ def stream(
     """
     validate.text(name, "name")
     validate.one_of(backend, "backend", ("numpy", "torch"))
+    place = validate.device(device)
     digest = hashlib.sha256(f"{seed()}/{name}".encode()).digest()
     if backend == "numpy":
         return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
-    generator = torch.Generator(device=device)
+    generator = torch.Generator(device=place)
     generator.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
     return generator

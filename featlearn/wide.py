@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import grad, jvp, vmap
 
 from featlearn import activations, kernels, recursion, validate
-from featlearn.networks import Network, Parameters
+from featlearn.networks import Network, Parameters, _parameters
+from featlearn.validate import Array
+
+MOST_LAYERS, LARGEST_SCALE = 10**4, 1e150
 
 
 @dataclass(frozen=True)
@@ -22,23 +24,27 @@ class WideKernel(kernels.KernelFunction):
     Parameters
     ----------
     depth
-        The number of layers $L \ge 1$; a network with $L - 1$ hidden layers.
+        The number of layers $L$, from 1 to $10^4$; a network with $L - 1$ hidden layers.
     activation
         "relu", "erf", "tanh" or a function of tensors, $\varphi$.
     sigma_w, sigma_b
-        Scales of weights and biases.
+        Scales of weights and biases; tensors without axes, to differentiate the kernel in them.
     """
 
     depth: int = 2
     activation: str | Callable[[Tensor], Tensor] = "relu"
-    sigma_w: float = 1.0
-    sigma_b: float = 0.0
+    sigma_w: float | Tensor = 1.0
+    sigma_b: float | Tensor = 0.0
 
     def __post_init__(self) -> None:
-        validate.integer(self.depth, "depth")
+        validate.integer(self.depth, "depth", at_most=MOST_LAYERS)
         object.__setattr__(self, "activation", activations.get(self.activation))
-        object.__setattr__(self, "sigma_w", validate.real(self.sigma_w, "sigma_w", above=0))
-        object.__setattr__(self, "sigma_b", validate.real(self.sigma_b, "sigma_b", at_least=0))
+        sigma_w = validate.parameter(self.sigma_w, "sigma_w", above=0)
+        sigma_b = validate.parameter(self.sigma_b, "sigma_b", at_least=0)
+        for name, value in (("sigma_w", sigma_w), ("sigma_b", sigma_b)):
+            if isinstance(value, float) and value > LARGEST_SCALE:
+                raise ValueError(f"{name} must be at most {LARGEST_SCALE:g}, got {value!r}")
+            object.__setattr__(self, name, value)
 
     @property
     def recursion(self) -> recursion.Recursion:
@@ -69,8 +75,13 @@ def linearise(
 
     One forward pass with directional derivatives (`torch.func.jvp`); no gradient is ever stored.
     """
+    validate.function(network, "network")
+    theta0 = _parameters(theta0, "theta0")
 
     def f_lin(theta: Parameters, X: Tensor) -> Tensor:
+        shapes = [{name: value.shape for name, value in at.items()} for at in (theta, theta0)]
+        if shapes[0] != shapes[1]:
+            raise ValueError("theta and theta0 must hold tensors of the same names and shapes")
         shift = {name: theta[name] - theta0[name] for name in theta0}
         value, slope = jvp(lambda at: network(at, X), (theta0,), (shift,))
         return value + slope
@@ -78,14 +89,14 @@ def linearise(
     return f_lin
 
 
-def tangent_features(network: Network, theta: Parameters, X: Any) -> Tensor:
+def tangent_features(network: Network, theta: Parameters, X: Array) -> Tensor:
     r"""$\phi(x) = \nabla_\theta f(x, \theta)$ for each row of X, as an (n, P) matrix, $P$ the
     number of parameters.
 
     For one network (no axis of members) with one output.
     """
     X = validate.as_tensor(X, "X", 2)
-    shape = network(theta, X[:1]).shape
+    shape = validate.function(network, "network")(_parameters(theta), X[:1]).shape
     if shape != (1,):
         raise ValueError(
             f"network must be one network with one output, but f(x) has shape {tuple(shape)}"

@@ -17,6 +17,8 @@ import torch
 from sklearn.datasets import fetch_openml
 from torch import Tensor
 
+from featlearn import validate
+
 
 def load(name: str) -> dict[str, Any]:
     """The stored result `name`, such as ``"solvers"``."""
@@ -25,8 +27,7 @@ def load(name: str) -> dict[str, Any]:
         for path in files(__name__).iterdir()
         if path.name.endswith(".json")
     )
-    if name not in known:
-        raise ValueError(f"name must be one of {known}, got {name!r}")
+    validate.one_of(name, "name", known)
     return json.loads(files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8"))
 
 
@@ -46,7 +47,7 @@ def mnist(whole: bool = False) -> Digits:
     """MNIST: 6,000 training and 2,000 test images from the package, or all 60,000 and 10,000,
     fetched once from OpenML.
     """
-    if whole:
+    if validate.flag(whole, "whole"):
         images, labels = fetch_openml(
             "mnist_784", version=1, return_X_y=True, as_frame=False, parser="liac-arff"
         )

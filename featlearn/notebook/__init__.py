@@ -5,7 +5,6 @@ Glued numbers, the scale of a run, progress bars, claims, figures.
 
 from __future__ import annotations
 
-import math
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -35,9 +34,14 @@ def glue(name: str, value: Any, fmt: str = "") -> None:
     """
     validate.text(name, "name")
     is_exact = isinstance(value, (str, Integral)) and not isinstance(value, bool)
-    if not is_exact and not math.isfinite(float(value)):
-        raise ValueError(f"value must be finite, got {value!r}")
-    text = format(value, fmt) if is_exact else f"{MEASURED}{format(float(value), fmt or '.3g')}"
+    number = value if is_exact else validate.real(value, "value")
+    if not isinstance(fmt, str):
+        raise TypeError(f"fmt must be a string, got {type(fmt).__name__}")
+    try:
+        text = format(number, fmt if is_exact else fmt or ".3g")
+    except ValueError as error:
+        raise ValueError(f"fmt must fit the value {value!r}, got {fmt!r}") from error
+    text = text if is_exact else f"{MEASURED}{text}"
     prefix = "application/papermill.record/"
     if get_ipython() is not None:
         metadata = {"scrapbook": {"name": name, "mime_prefix": prefix}}

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from featlearn import validate
 from featlearn.notebook.claims import PowerLaw, fit_power_law
+from featlearn.validate import Array
 
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
     "#0072B2",
@@ -33,6 +34,7 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
 )
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P")
+MOST_PANELS, TALLEST = 20, 100.0
 KERNEL, NETWORK, INK, FAINT = BLUE, VERMILION, "#222222", "#9a9a9a"
 
 
@@ -65,48 +67,79 @@ def style() -> None:
 def panels(
     columns: int = 1, rows: int = 1, *, height: float = 3.7, **options: Any
 ) -> tuple[Figure, Any]:
-    """`plt.subplots` at the book's width: 6.4 inches for one column, 9 for more."""
-    validate.integer(columns, "columns")
-    validate.integer(rows, "rows")
+    """`plt.subplots` at the book's width: 6.4 inches for one column, 9 for more.
+
+    At most 20 columns and 20 rows of `height` inches, at most 100.
+    """
+    validate.integer(columns, "columns", at_most=MOST_PANELS)
+    validate.integer(rows, "rows", at_most=MOST_PANELS)
+    if validate.real(height, "height", above=0.1) > TALLEST:
+        raise ValueError(f"height must be at most {TALLEST:g} inches, got {height!r}")
     width = 6.4 if columns == 1 else 9.0
     return plt.subplots(rows, columns, figsize=(width, height * rows), **options)
+
+
+def _axes(ax: Axes) -> Axes:
+    return validate.instance(ax, "ax", Axes)
+
+
+def _legend(label: str | None) -> str | None:
+    return None if label is None else validate.instance(label, "label", str)
+
+
+def _colour(value: str) -> str:
+    if not mpl.colors.is_color_like(value):
+        raise ValueError(f"color must be a colour of matplotlib, got {value!r:.80}")
+    return value
+
+
+def _numbers(values: Array, name: str, ndim: int | tuple[int, ...]) -> np.ndarray:
+    """`values` as a float64 array; NaN leaves a gap."""
+    return validate.as_tensor(values, name, ndim, finite=False).detach().cpu().double().numpy()
 
 
 def label(ax: Axes, x: str, y: str, title: str = "", *, log: str = "") -> None:
     """Name the axes; `log` is "", "x", "y" or "xy"."""
     validate.one_of(log, "log", ("", "x", "y", "xy"))
-    ax.set(xlabel=x, ylabel=y, title=title)
+    for name, value in (("x", x), ("y", y), ("title", title)):
+        validate.instance(value, name, str)
+    _axes(ax).set(xlabel=x, ylabel=y, title=title)
     if "x" in log:
         ax.set_xscale("log")
     if "y" in log:
         ax.set_yscale("log")
 
 
-def ticks(ax: Axes, values: Any, axis: str = "x") -> None:
+def ticks(ax: Axes, values: Array, axis: str = "x") -> None:
     """Label a logarithmic axis at these values and nowhere else, in plain numbers."""
     validate.one_of(axis, "axis", ("x", "y"))
-    side = ax.xaxis if axis == "x" else ax.yaxis
-    side.set_major_locator(FixedLocator(list(values)))
+    at = validate.as_tensor(values, "values", 1).tolist()
+    side = _axes(ax).xaxis if axis == "x" else ax.yaxis
+    side.set_major_locator(FixedLocator(at))
     side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     side.set_minor_locator(NullLocator())
 
 
-def theory(ax: Axes, x: Any, y: Any, label: str | None = "theory", color: str = INK) -> None:
-    """A prediction: a dashed line."""
-    ax.plot(np.asarray(x), np.asarray(y), "--", color=color, label=label, linewidth=1.6, zorder=2)
+def theory(ax: Axes, x: Array, y: Array, label: str | None = "theory", color: str = INK) -> None:
+    """A prediction: a dashed line through y at x, (k,) each; several for y of shape (k, m)."""
+    x, y = _numbers(x, "x", (0, 1)), _numbers(y, "y", (0, 1, 2))
+    if x.shape[:1] != y.shape[:1]:
+        raise ValueError(f"x and y must have one length, got shapes {x.shape} and {y.shape}")
+    style = {"color": _colour(color), "label": _legend(label)}
+    _axes(ax).plot(x, y, "--", linewidth=1.6, zorder=2, **style)
 
 
-def _seeds(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if y.ndim != 2 or y.shape[1:] != x.shape:
-        raise ValueError(f"y must have shape (seeds, {len(x)}), got {y.shape}")
+def _seeds(x: Array, y: Array) -> tuple[np.ndarray, np.ndarray]:
+    x, y = _numbers(x, "x", 1), _numbers(y, "y", 2)
+    if y.shape[1:] != x.shape:
+        raise ValueError(f"x and y must go together: y (seeds, {len(x)}), got {y.shape}")
     return x, y
 
 
 def measured(
     ax: Axes,
-    x: Any,
-    y: Any,
+    x: Array,
+    y: Array,
     label: str | None = None,
     color: str = BLUE,
     marker: str = "o",
@@ -114,16 +147,28 @@ def measured(
 ) -> None:
     """A measurement: the median over seeds as dots, the 10–90 % range as bars; y is (seeds, k)."""
     x, y = _seeds(x, y)
+    _draw(_axes(ax), x, y, label, color, marker, validate.flag(line, "line"))
+
+
+def _draw(
+    ax: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    label: str | None,
+    color: str,
+    marker: str,
+    line: bool,
+) -> None:
+    if not isinstance(marker, str) or marker not in mpl.lines.Line2D.markers:
+        raise ValueError(f"marker must be a marker of matplotlib, got {marker!r:.80}")
     low, middle, high = np.quantile(y, [0.1, 0.5, 0.9], axis=0)
-    fmt = marker + ("-" if line else "")
-    bars = [middle - low, high - middle]
     ax.errorbar(
         x,
         middle,
-        yerr=bars,
-        fmt=fmt,
-        color=color,
-        label=label,
+        yerr=[middle - low, high - middle],
+        fmt=marker + ("-" if line else ""),
+        color=_colour(color),
+        label=_legend(label),
         capsize=2.5,
         linewidth=1.2,
         zorder=3,
@@ -132,8 +177,8 @@ def measured(
 
 def power_law(
     ax: Axes,
-    x: Any,
-    y: Any,
+    x: Array,
+    y: Array,
     label: str = "",
     color: str = BLUE,
     marker: str = "o",
@@ -143,14 +188,14 @@ def power_law(
     x, y = _seeds(x, y)
     fit = fit_power_law(x, y, average=average)
     value = f"slope {fit.exponent:.2f}".replace("-", "−")
-    slope = f"{label}: {value}" if label else value
-    measured(ax, x, y, slope, color, marker)
+    slope = f"{label}: {value}" if validate.instance(label, "label", str) else value
+    _draw(_axes(ax), x, y, slope, color, marker, line=False)
     ax.plot(x, fit(x), color=color, linewidth=1.2, alpha=0.7, zorder=2)
     ax.set(xscale="log", yscale="log")
     return fit
 
 
-def cosine_map(C: Any) -> Tensor:
+def cosine_map(C: Array) -> Tensor:
     r"""Multidimensional scaling: points in the plane (n, 2) whose distances come close to
     $\sqrt{2-2C_{ij}}$, C (n, n) being cosines.
 
@@ -162,6 +207,8 @@ def cosine_map(C: Any) -> Tensor:
     validate.square(C, "C")
     if len(C) < 2:
         raise ValueError("C must hold the cosines of at least two vectors")
+    if not C.abs().max() <= 1 + 1e-3:
+        raise ValueError("C must hold cosines, between -1 and 1")
     C = (C + C.T).double().cpu() / 2
     distances = (2 - 2 * C).clamp_min(0).sqrt()
     distances.fill_diagonal_(0)

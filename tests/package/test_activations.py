@@ -165,7 +165,7 @@ def test_what_is_no_activation():
 
 
 def test_the_series_survives_inference_mode():
-    hermite.rule.cache_clear()
+    hermite._rule.cache_clear()
     hermite._weighted.cache_clear()
     q = torch.ones(2, dtype=torch.float64)
     with torch.inference_mode():
@@ -211,10 +211,48 @@ def test_series_computes_in_double_precision():
     )
 
 
-def test_nan_stays_nan():
+def test_nan_is_refused_at_the_door_and_stays_nan_inside():
     nan, one = torch.tensor(float("nan")), torch.tensor(1.0)
     for name in ("relu", "erf"):
-        assert activations.get(name).dual(nan, 0.1 * one, one).isnan()
+        with pytest.raises(ValueError, match="q_x must be finite"):
+            activations.get(name).dual(nan, 0.1 * one, one)
+        assert activations.get(name)._dual(nan, 0.1 * one, one).isnan()
+
+
+@pytest.mark.parametrize("name", ["relu", "erf", "tanh"])
+@pytest.mark.parametrize("method", ["dual", "derivative_dual"])
+def test_what_is_no_covariance_is_refused(name, method):
+    """A negative variance, a covariance above its bound, shapes that do not go together."""
+    dual = getattr(activations.get(name), method)
+    with pytest.raises(ValueError, match="q_x must be at least 0"):
+        dual(-1.0, 0.0, 1.0)
+    with pytest.raises(ValueError, match="q_y must be at least 0"):
+        dual(1.0, 0.0, [1.0, -1.0])
+    with pytest.raises(ValueError, match="q_xy must be at most"):
+        dual(1.0, [0.0, -2.1], 4.0)
+    with pytest.raises(ValueError, match="q_x, q_xy and q_y must have shapes"):
+        dual(np.ones(3), np.ones(2), np.ones(3))
+    moments = {"dual": "second_moment", "derivative_dual": "derivative_moment"}
+    moment = getattr(activations.get(name), moments[method])
+    with pytest.raises(ValueError, match="q must be at least 0"):
+        moment([1.0, -1e-3])
+    assert torch.equal(dual(1.0, 0.5, 4.0), dual(*torch.tensor([1.0, 0.5, 4.0]).double()))
+
+
+def test_duals_promote_their_arguments():
+    single, double = torch.tensor(1.0), torch.tensor(1.0, dtype=torch.float64)
+    phi = activations.get("relu")
+    assert phi.dual(single, 0.5 * single, double).dtype == torch.float64
+    assert phi.dual(double, 0.5 * single, single).dtype == torch.float64
+    assert phi.dual(single, 0.5 * single, single).dtype == torch.float32
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh", torch.sigmoid])
+def test_duals_work_under_vmap(activation):
+    phi, q = activations.get(activation), covariances(7, 5)
+    for method in (phi.dual, phi.derivative_dual):
+        batched = torch.func.vmap(method)(*q)
+        torch.testing.assert_close(batched, method(*q), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("activation", ["relu", "erf", "tanh", torch.sin, torch.cos])

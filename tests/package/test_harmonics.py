@@ -139,6 +139,21 @@ def test_learnability_spends_the_samples(n, ridge):
     assert c[-1] == 0
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
+def test_learnability_does_not_depend_on_the_unit(scale):
+    spectrum, counts = np.array([1.0, 0.1, 1e-3]), np.array([1.0, 5.0, 30.0])
+    wanted = harmonics.learnability(spectrum, counts, 7, 1e-2)
+    found = harmonics.learnability(scale * spectrum, counts, 7, scale * 1e-2)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_learnability_at_extreme_ridges():
+    """Everything is learned where the ridge is tiny, nothing where it is huge."""
+    spectrum, counts = np.array([1e200, 1e-200]), np.array([2.0, 3.0])
+    np.testing.assert_allclose(harmonics.learnability(spectrum, counts, 50, 1e-300), 1)
+    np.testing.assert_allclose(harmonics.learnability(spectrum, counts, 3, 1e300), 0, atol=1e-90)
+
+
 def test_learnability_is_what_ridge_regression_learns():
     """Gaussian features with a known covariance.
 
@@ -171,7 +186,16 @@ def test_learnability_is_what_ridge_regression_learns():
         (lambda: harmonics.gegenbauer(2, 0.5, 2), "d must be at least 3"),
         (lambda: harmonics.learnability([1.0], [1.0, 2.0], 3, 0.1), "vectors of one length"),
         (lambda: harmonics.learnability([-1.0], [1.0], 3, 0.1), "eigenvalues must be at least 0"),
-        (lambda: harmonics.learnability([np.nan], [1.0], 3, 0.1), "all finite"),
+        (lambda: harmonics.learnability([np.nan], [1.0], 3, 0.1), "eigenvalues must be finite"),
+        (lambda: harmonics.zonal_eigenvalues(np.log, 5, [0, 1, 2]), r"h\(t\) must be finite"),
+        (lambda: harmonics.zonal_eigenvalues(lambda t: t[:3], 5, [0]), "h must act entry by entry"),
+        (lambda: harmonics.harmonic_dimension(10**7, 10**7), "degree must be at most 10000"),
+        (lambda: harmonics.harmonic_dimension(10**300, 3), "d must be at most 1000000000"),
+        (lambda: harmonics.gegenbauer(5000, 0.3, 10**8), "degree, t and d must be smaller"),
+        (lambda: harmonics.sphere(10**10, 3, np.random.default_rng(0)), "n and d must be smaller"),
+        (lambda: harmonics.ridge_energies(abs, 5, [0], kinks=[2.0]), "kinks must lie between"),
+        (lambda: harmonics.ridge_energies(lambda z: np.nan, 5, [0]), r"g\(x\) must be finite"),
+        (lambda: harmonics.fixed_feature_bound(3, 5, [1, 1], [1.0, 1.0]), "degrees must differ"),
         (lambda: harmonics.learnability([1.0], [1.0], 3, 0.0), "ridge must be greater than 0"),
     ],
 )

@@ -7,6 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from featlearn.networks import Network, TwoLayerEnsemble, descent
 from featlearn.ntk import empirical_ntk
@@ -68,7 +70,7 @@ def test_it_learns_and_repeats():
 
 def test_initial_scales():
     net = TwoLayerEnsemble(400, steps=1, learning_rate=1e-12, random_state=np.random.default_rng(0))
-    theta = net.fit(np.zeros((20, 1, 5)), np.zeros((20, 1))).theta__
+    theta = net.fit(np.zeros((20, 1, 5)), np.zeros((20, 1))).theta_
     assert theta["W1"].var().item() == pytest.approx(1 / 5, rel=0.05)
     assert theta["W2"].var().item() == pytest.approx(1 / 400, rel=0.05)
     assert theta["b1"].var().item() == pytest.approx(1, rel=0.05)
@@ -85,36 +87,156 @@ def test_shared_points_and_dtype():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: TwoLayerEnsemble(0), ValueError, "width must be at least 1"),
-        (lambda: TwoLayerEnsemble(3.5), TypeError, "width must be an integer"),
-        (lambda: TwoLayerEnsemble(3, learning_rate=0), ValueError, "learning_rate must be greater than 0"),
-        (lambda: TwoLayerEnsemble(3, weight_decay=-1), ValueError, "weight_decay must be at least 0"),
-        (lambda: TwoLayerEnsemble(3, penalty=-1), ValueError, "penalty must be at least 0"),
-        (lambda: TwoLayerEnsemble(3).fit(np.zeros((4, 2)), np.zeros((1, 4))), ValueError, "X must be 3-dimensional"),
-        (lambda: TwoLayerEnsemble(3).fit(np.zeros((1, 4, 2)), np.zeros((1, 5))), ValueError, r"y must have shape \(1, 4\)"),
-        (lambda: TwoLayerEnsemble(3).predict(np.zeros((4, 2))), ValueError, "call fit before predict"),
-        (lambda: TwoLayerEnsemble(3, steps=1).fit(np.zeros((2, 4, 2)), np.zeros((2, 4))).predict(np.zeros((3, 4, 2))), ValueError, "X must have 2 batches"),
+        (lambda: TwoLayerEnsemble(0).fit(*data()), ValueError, "width must be at least 1"),
+        (lambda: TwoLayerEnsemble(3.5).fit(*data()), TypeError, "width must be an integer"),
+        (
+            lambda: TwoLayerEnsemble(3, learning_rate=0).fit(*data()),
+            ValueError,
+            "learning_rate must be greater than 0",
+        ),
+        (
+            lambda: TwoLayerEnsemble(3, weight_decay=-1).fit(*data()),
+            ValueError,
+            "weight_decay must be at least 0",
+        ),
+        (
+            lambda: TwoLayerEnsemble(3, penalty=-1).fit(*data()),
+            ValueError,
+            "penalty must be at least 0",
+        ),
+        (
+            lambda: TwoLayerEnsemble(3).fit(np.zeros((4, 2)), np.zeros((1, 4))),
+            ValueError,
+            "X must be 3-dimensional",
+        ),
+        (
+            lambda: TwoLayerEnsemble(3).fit(np.zeros((1, 4, 2)), np.zeros((1, 5))),
+            ValueError,
+            r"y must have shape \(1, 4\)",
+        ),
+        (lambda: TwoLayerEnsemble(3).predict(np.zeros((4, 2))), NotFittedError, "not fitted yet"),
+        (
+            lambda: (
+                TwoLayerEnsemble(3, steps=1)
+                .fit(np.zeros((2, 4, 2)), np.zeros((2, 4)))
+                .predict(np.zeros((3, 4, 2)))
+            ),
+            ValueError,
+            "got 3 for 2 members",
+        ),
         (lambda: Network((3,)), ValueError, "widths must list"),
-        (lambda: Network(5), ValueError, "widths must list"),
+        (lambda: Network(5), TypeError, "widths must be a sequence"),
         (lambda: Network((3, 0, 1)), ValueError, "widths must be at least 1"),
         (lambda: Network((3, 1), "swish"), ValueError, "activation must be one of"),
         (lambda: Network((3, 1), sigma_w=0), ValueError, "sigma_w must be greater than 0"),
-        (lambda: Network((3, 1), parametrisation="mean"), ValueError, "parametrisation must be one of"),
-        (lambda: Network((3, 1), parametrisation="mup"), ValueError, "widths must have a hidden layer"),
+        (
+            lambda: Network((3, 1), parametrisation="mean"),
+            ValueError,
+            "parametrisation must be one of",
+        ),
+        (
+            lambda: Network((3, 1), parametrisation="mup"),
+            ValueError,
+            "widths must have a hidden layer",
+        ),
         (lambda: Network((3, 4, 1)).scales(3), ValueError, "layer must lie between 1 and 2"),
         (lambda: Network((3, 1)).initialise(0), TypeError, "rng must be a numpy Generator"),
-        (lambda: Network((3, 1)).initialise(np.random.default_rng(), dtype=torch.int64), ValueError, "dtype must be one of"),
-        (lambda: Network((3, 2, 1))(Network((3, 4, 1)).initialise(np.random.default_rng()), np.zeros((2, 3))), ValueError, r"theta\['W1'\] must be a tensor ending in \(2, 3\)"),
-        (lambda: Network((3, 1))({}, np.zeros((2, 3))), ValueError, r"theta\['W1'\] must be a tensor"),
-        (lambda: list(descent(Network((2, 3)), Network((2, 3)).initialise(np.random.default_rng()), np.zeros((4, 2)), np.zeros(3), step=1, steps=1)), ValueError, "y must have the shape"),
-        (lambda: Network((3, 1))(Network((3, 1)).initialise(np.random.default_rng()), np.zeros((2, 4))), ValueError, "X must have 3 columns"),
-        (lambda: list(descent(Network((2, 1)), Network((2, 1)).initialise(np.random.default_rng()), np.zeros((2, 2)), np.zeros(2), step=0, steps=1)), ValueError, "step must be greater"),
-        (lambda: list(descent(Network((2, 1)), Network((2, 1)).initialise(np.random.default_rng()), np.zeros((3, 2)), np.zeros((3, 1)), step=1, steps=1)), ValueError, r"y must have the shape of the output, \(3,\)"),
-        (lambda: Network((2, 1))(Network((2, 1)).initialise(np.random.default_rng(), 4), np.zeros((3, 5, 2))), ValueError, "got 3 for 4 members"),
-        (lambda: Network((2, 1))(Network((2, 1)).initialise(np.random.default_rng()), np.zeros((3, 5, 2))), ValueError, "got 3 for one network"),
-        (lambda: list(descent(Network((1, 1)), Network((1, 1)).initialise(np.random.default_rng()), [[1e3]], [1.0], step=10, steps=200)), ValueError, "training diverges with step=10"),
+        (
+            lambda: Network((3, 1)).initialise(np.random.default_rng(), dtype=torch.int64),
+            ValueError,
+            "dtype must be one of",
+        ),
+        (
+            lambda: Network((3, 2, 1))(
+                Network((3, 4, 1)).initialise(np.random.default_rng()), np.zeros((2, 3))
+            ),
+            ValueError,
+            r"theta\['W1'\] must be a tensor of shape \(2, 3\), got \(4, 3\)",
+        ),
+        (
+            lambda: Network((3, 1))({}, np.zeros((2, 3))),
+            ValueError,
+            "theta must be a dictionary of tensors",
+        ),
+        (
+            lambda: list(
+                descent(
+                    Network((2, 3)),
+                    Network((2, 3)).initialise(np.random.default_rng()),
+                    np.zeros((4, 2)),
+                    np.zeros(3),
+                    learning_rate=1,
+                    steps=1,
+                )
+            ),
+            ValueError,
+            "y must have the shape",
+        ),
+        (
+            lambda: Network((3, 1))(
+                Network((3, 1)).initialise(np.random.default_rng()), np.zeros((2, 4))
+            ),
+            ValueError,
+            "X must have 3 columns",
+        ),
+        (
+            lambda: list(
+                descent(
+                    Network((2, 1)),
+                    Network((2, 1)).initialise(np.random.default_rng()),
+                    np.zeros((2, 2)),
+                    np.zeros(2),
+                    learning_rate=0,
+                    steps=1,
+                )
+            ),
+            ValueError,
+            "learning_rate must be greater",
+        ),
+        (
+            lambda: list(
+                descent(
+                    Network((2, 1)),
+                    Network((2, 1)).initialise(np.random.default_rng()),
+                    np.zeros((3, 2)),
+                    np.zeros((3, 1)),
+                    learning_rate=1,
+                    steps=1,
+                )
+            ),
+            ValueError,
+            r"y must have the shape of the output, \(3,\)",
+        ),
+        (
+            lambda: Network((2, 1))(
+                Network((2, 1)).initialise(np.random.default_rng(), 4), np.zeros((3, 5, 2))
+            ),
+            ValueError,
+            "got 3 for 4 members",
+        ),
+        (
+            lambda: Network((2, 1))(
+                Network((2, 1)).initialise(np.random.default_rng()), np.zeros((3, 5, 2))
+            ),
+            ValueError,
+            "got 3 for one network",
+        ),
+        (
+            lambda: list(
+                descent(
+                    Network((1, 1)),
+                    Network((1, 1)).initialise(np.random.default_rng()),
+                    [[1e3]],
+                    [1.0],
+                    learning_rate=10,
+                    steps=200,
+                )
+            ),
+            ValueError,
+            "training diverges with learning_rate=10",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -145,8 +267,8 @@ def test_parametrisations_agree_at_the_start_and_part_in_training():
     starts = [net.initialise(np.random.default_rng(0)) for net in (ntk, standard)]
     X, y = (part[0] for part in data())
     torch.testing.assert_close(ntk(starts[0], X), standard(starts[1], X))
-    _, end = descent(ntk, starts[0], X, y, step=0.01, steps=1)
-    _, other = descent(standard, starts[1], X, y, step=0.01, steps=1)
+    _, end = descent(ntk, starts[0], X, y, learning_rate=0.01, steps=1)
+    _, other = descent(standard, starts[1], X, y, learning_rate=0.01, steps=1)
     factor = 1.5 / np.sqrt(50)
     torch.testing.assert_close(
         (end["W2"] - starts[0]["W2"]) / factor, other["W2"] - starts[1]["W2"]
@@ -154,7 +276,7 @@ def test_parametrisations_agree_at_the_start_and_part_in_training():
 
 
 def test_maximal_update_starts_like_ntk_up_to_the_output():
-    """The same draws give the same hidden layers, and an output smaller by the root of the width."""
+    """The same draws give the same hidden layers, and an output smaller by the width's root."""
     ntk, mup = (Network((3, 16, 16, 1), "tanh", 1.3, 0.4, kind) for kind in ("ntk", "mup"))
     starts = [net.initialise(np.random.default_rng(0)) for net in (ntk, mup)]
     X = torch.as_tensor(np.random.default_rng(1).standard_normal((4, 3)))
@@ -179,7 +301,7 @@ def test_maximal_update_is_standard_with_a_step_for_each_layer():
     standard = Network((2, 12, 12, 1), "erf", 1.5, 0.3, "standard")
     torch.testing.assert_close(net(theta, X), standard(plain, X))
     (0.5 * (standard(plain, X) - y).square().sum()).backward()
-    _, end = descent(net, theta, X, y, step=0.02, steps=1)
+    _, end = descent(net, theta, X, y, learning_rate=0.02, steps=1)
     for layer, square in ((1, 1.5**2 * 12 / 2), (2, 1.5**2), (3, 1.5**2 / 12)):
         W = plain[f"W{layer}"]
         torch.testing.assert_close(
@@ -214,7 +336,7 @@ def test_descent_of_a_batch_is_descent_of_each(scale):
     net = Network((2, 5, 4, 1), "tanh", 1.2, 0.3)
     theta = net.initialise(np.random.default_rng(0), 3)
     X, y = (part[0] for part in data())
-    *_, end = descent(net, theta, X, y, step=0.02, steps=8, scale=scale)
+    *_, end = descent(net, theta, X, y, learning_rate=0.02, steps=8, scale=scale)
     for b in range(3):
         single = {name: value[b].clone().requires_grad_() for name, value in theta.items()}
         optimiser = torch.optim.SGD(single.values(), lr=0.02 / scale**2)
@@ -231,7 +353,7 @@ def test_descent_leaves_its_start_alone():
     theta = net.initialise(np.random.default_rng(0), 2)
     before = {name: value.clone() for name, value in theta.items()}
     X, y = (part[0] for part in data())
-    trajectory = list(descent(net, theta, X, y, step=0.1, steps=3))
+    trajectory = list(descent(net, theta, X, y, learning_rate=0.1, steps=3))
     assert len(trajectory) == 4
     for name in theta:
         assert torch.equal(theta[name], before[name])
@@ -239,7 +361,7 @@ def test_descent_leaves_its_start_alone():
         assert not any(state[name].requires_grad for state in trajectory)
         assert not torch.equal(trajectory[1][name], trajectory[2][name])
     with torch.no_grad():
-        *_, end = descent(net, theta, X, y, step=0.1, steps=3)
+        *_, end = descent(net, theta, X, y, learning_rate=0.1, steps=3)
     assert torch.equal(end["W1"], trajectory[-1]["W1"])
 
 
@@ -247,7 +369,12 @@ def test_descent_takes_its_precision_from_the_parameters():
     net = Network((2, 4, 1), "erf")
     X, y = (part[0] for part in data())
     *_, end = descent(
-        net, net.initialise(np.random.default_rng(0), dtype=torch.float32), X, y, step=0.1, steps=2
+        net,
+        net.initialise(np.random.default_rng(0), dtype=torch.float32),
+        X,
+        y,
+        learning_rate=0.1,
+        steps=2,
     )
     assert end["W1"].dtype == torch.float32
 
@@ -261,11 +388,70 @@ def test_network_goes_through_torch_func():
     torch.testing.assert_close(got, torch.autograd.grad(net(theta, leaf).sum(), leaf)[0])
 
 
-def test_device_passes_through():
-    assert (
-        Network((2, 4, 1)).initialise(np.random.default_rng(0), device="meta")["W1"].device.type
-        == "meta"
-    )
+def test_a_device_without_numbers_is_refused():
+    with pytest.raises(ValueError, match="device must hold numbers, got 'meta'"):
+        Network((2, 4, 1)).initialise(np.random.default_rng(0), device="meta")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"b1": None}, TypeError, r"theta\['b1'\] must be a tensor, got NoneType"),
+        ({"b1": torch.ones(1)}, ValueError, r"theta\['b1'\] must be a tensor of shape \(3,\)"),
+        ({"W2": np.ones((1, 3))}, TypeError, r"theta\['W2'\] must be a tensor, got ndarray"),
+        ({"W2": torch.ones(1, 3)}, ValueError, r"theta\['W2'\] must have the dtype"),
+        ({"W1": torch.ones(3, 2).to_sparse()}, TypeError, r"theta\['W1'\] must be a dense tensor"),
+    ],
+)
+@pytest.mark.parametrize("parametrisation", ["ntk", "standard", "mup"])
+def test_parameters_that_do_not_fit_are_named(change, error, message, parametrisation):
+    net = Network((2, 3, 1), "tanh", 1.0, 0.5, parametrisation)
+    theta, X = net.initialise(np.random.default_rng(0)), np.ones((4, 2))
+    for call in (net, net.layers, lambda at, X: empirical_ntk(net, X, theta=at)):
+        with pytest.raises(error, match=message):
+            call({**theta, **change}, X)
+
+
+def test_a_bias_that_is_missing_is_named():
+    net, X = Network((2, 3, 1), sigma_b=0.5), np.ones((4, 2))
+    theta = net.initialise(np.random.default_rng(0))
+    del theta["b1"]
+    missing = r"theta\['b1'\] must be a tensor of shape \(3,\), got none"
+    with pytest.raises(ValueError, match=missing):
+        net(theta, X)
+    with pytest.raises(ValueError, match=missing):
+        list(descent(net, theta, X, np.ones(4), learning_rate=0.1, steps=1))
+    with pytest.raises(ValueError, match="theta must be a dictionary of tensors, at least one"):
+        descent(net, {}, X, np.ones(4), learning_rate=0.1, steps=1)
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+def test_training_that_diverges_raises(steps):
+    with pytest.raises(ValueError, match=r"training diverges with learning_rate=1e\+200"):
+        TwoLayerEnsemble(4, steps=steps, learning_rate=1e200).fit(*data())
+
+
+def test_the_ensemble_follows_scikit_learn():
+    """Parameters as given, clone, an integer as random state."""
+    net = TwoLayerEnsemble(4, steps=3, random_state=5)
+    assert clone(net).get_params() == net.get_params()
+    assert net.get_params()["random_state"] == 5
+    X, y = data()
+    first, second = (clone(net).fit(X, y).predict(X) for _ in range(2))
+    assert torch.equal(first, second)
+    generator = TwoLayerEnsemble(4, steps=3, random_state=np.random.default_rng(5)).fit(X, y)
+    assert torch.equal(generator.predict(X), first)
+    other = TwoLayerEnsemble(4, steps=3, random_state=6).fit(X, y).predict(X)
+    assert not torch.equal(other, first)
+
+
+def test_sizes_that_no_machine_holds_are_refused():
+    with pytest.raises(ValueError, match="widths and members must be smaller"):
+        Network((10**6, 10**6, 1)).initialise(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="X and width must be smaller"):
+        TwoLayerEnsemble(10**10).fit(*data())
+    with pytest.raises(ValueError, match="steps must be at most"):
+        TwoLayerEnsemble(3, steps=10**10).fit(*data())
 
 
 def test_width_one_is_finite_with_gradients():

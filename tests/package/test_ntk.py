@@ -284,7 +284,7 @@ def test_modules_in_blocks_with_several_outputs_and_frozen_parameters(monkeypatc
 
 
 def test_scikit_learn():
-    """KernelRidge with the callable and with the matrix, and the regressor of Gaussian processes."""
+    """KernelRidge with the callable and with the matrix; the regressor of Gaussian processes."""
     X, X_new = random(12).numpy(), random(5, seed=1).numpy()
     y = X[:, 0] + 0.3 * random(12, 1, seed=2)[:, 0].numpy()
     kernel = NTK(3, "relu", 1.4, 0.1)
@@ -424,7 +424,7 @@ def test_a_copy_is_as_fast_as_the_original():
 
 
 def test_inputs_that_overflow_are_refused():
-    with pytest.raises(ValueError, match="X must have smaller entries"):
+    with pytest.raises(ValueError, match="X, Y, sigma_w and sigma_b must be smaller"):
         NTK(3)(1e20 * random(3, dtype=torch.float32))
 
 
@@ -454,6 +454,28 @@ def test_modules_on_indices_and_with_buffers():
     assert all(torch.equal(b, before[name]) for name, b in norm.named_buffers())
     with pytest.raises(ValueError, match="model must map"):
         empirical_ntk(torch.nn.LSTM(5, 1).double(), random(3))
+
+
+@pytest.mark.parametrize(
+    "part", [torch.nn.BatchNorm1d(5), torch.nn.Dropout(0.5), torch.nn.Dropout2d(0.1)]
+)
+def test_modules_that_mix_rows_or_draw_must_be_in_evaluation_mode(part):
+    model = torch.nn.Sequential(part, torch.nn.Linear(5, 1)).double()
+    with pytest.raises(ValueError, match=r"model must be in evaluation mode.*call model\.eval\(\)"):
+        empirical_ntk(model.train(), random(3))
+    if not isinstance(part, torch.nn.Dropout2d):
+        assert torch.isfinite(empirical_ntk(model.eval(), random(3))).all()
+    quiet = torch.nn.Sequential(torch.nn.Dropout(0.0), torch.nn.Linear(5, 1)).double().train()
+    torch.testing.assert_close(empirical_ntk(quiet, random(3)), random(3) @ random(3).T + 1)
+
+
+def test_scikit_learn_refuses_kernels_that_are_no_matrix():
+    X = np.ones((3, 2))
+    for value in (torch.ones(3), torch.ones(2, 2), None, 0.5, torch.full((3, 3), torch.nan)):
+        with pytest.raises((ValueError, TypeError), match="kernel"):
+            GaussianProcessKernel(lambda *points, value=value: value)(X)
+    with pytest.raises(TypeError, match="X must be an array of numbers"):
+        GaussianProcessKernel(NTK(2)).diag("abc")
 
 
 def test_scikit_learn_refuses_what_it_should():

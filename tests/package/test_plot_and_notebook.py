@@ -5,7 +5,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-import featlearn
 from featlearn import data, notebook
 from featlearn.notebook import plot
 
@@ -51,8 +50,23 @@ def test_power_law_writes_the_slope():
 
 def test_plot_errors():
     fig, ax = plot.panels()
-    with pytest.raises(ValueError, match=r"y must have shape \(seeds, 2\)"):
+    with pytest.raises(ValueError, match="y must be 2-dimensional"):
         plot.measured(ax, [1, 2], [1, 2])
+    with pytest.raises(ValueError, match=r"x and y must go together: y \(seeds, 2\)"):
+        plot.measured(ax, [1, 2], [[1, 2, 3]])
+    with pytest.raises(ValueError, match="x and y must have one length"):
+        plot.theory(ax, [1, 2], [1, 2, 3])
+    with pytest.raises(TypeError, match="ax must be a Axes"):
+        plot.theory([ax], [1, 2], [1, 2])
+    with pytest.raises(ValueError, match="color must be a colour"):
+        plot.theory(ax, [1, 2], [1, 2], color="no colour")
+    with pytest.raises(ValueError, match="marker must be a marker"):
+        plot.measured(ax, [1, 2], [[1, 2]], marker="§")
+    with pytest.raises(ValueError, match="C must hold cosines"):
+        plot.cosine_map(2 * np.eye(3))
+    for columns in (21, 10**5):
+        with pytest.raises(ValueError, match="columns must be at most 20"):
+            plot.panels(columns)
     with pytest.raises(ValueError, match="log must be one of"):
         plot.label(ax, "x", "y", log="z")
     with pytest.raises(ValueError, match="columns must be at least 1"):
@@ -61,14 +75,14 @@ def test_plot_errors():
 
 
 def test_scale(monkeypatch):
-    assert featlearn.at_scale(1, 2) == 1
+    assert notebook.at_scale(1, 2) == 1
     monkeypatch.setenv("FEATLEARN_SCALE", "full")
-    assert featlearn.at_scale(1, 2) == 2
+    assert notebook.at_scale(1, 2) == 2
     monkeypatch.setenv("FEATLEARN_SCALE", "huge")
     with pytest.raises(
         ValueError, match="FEATLEARN_SCALE must be one of 'quick', 'full', got 'huge'"
     ):
-        featlearn.at_scale(1, 2)
+        notebook.at_scale(1, 2)
 
 
 def test_glue(monkeypatch):
@@ -79,26 +93,32 @@ def test_glue(monkeypatch):
         "display",
         lambda bundle, raw, metadata: shown.append((bundle, metadata["scrapbook"])),
     )
-    featlearn.glue("a", 0.1234, ".2f")
-    featlearn.glue("b", np.int64(12345), ",")
-    featlearn.glue("c", "two cores")
+    notebook.glue("a", 0.1234, ".2f")
+    notebook.glue("b", np.int64(12345), ",")
+    notebook.glue("c", "two cores")
     assert [next(iter(bundle.values())) for bundle, _ in shown] == ["≈0.12", "12,345", "two cores"]
     assert shown[0][1] == {"name": "a", "mime_prefix": "application/papermill.record/"}
     with pytest.raises(ValueError, match="name must not be empty"):
-        featlearn.glue("", 1)
+        notebook.glue("", 1)
+    with pytest.raises(ValueError, match="fmt must fit the value"):
+        notebook.glue("d", 0.5, "no format")
+    with pytest.raises(ValueError, match="value must be finite"):
+        notebook.glue("e", np.nan)
+    with pytest.raises(TypeError, match="value must be a real number"):
+        notebook.glue("f", [1.0])
 
 
 def test_progress_is_silent_when_asked(monkeypatch, capsys):
-    assert list(featlearn.progress(range(3), "counting")) == [0, 1, 2]
+    assert list(notebook.progress(range(3), "counting")) == [0, 1, 2]
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("FEATLEARN_PROGRESS", "on")
-    assert list(featlearn.progress(range(3), "counting")) == [0, 1, 2]
+    assert list(notebook.progress(range(3), "counting")) == [0, 1, 2]
     assert "counting" in capsys.readouterr().err
-    assert list(featlearn.progress(range(3), "counting", show=False)) == [0, 1, 2]
+    assert list(notebook.progress(range(3), "counting", show=False)) == [0, 1, 2]
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("FEATLEARN_PROGRESS", "perhaps")
     with pytest.raises(ValueError, match="FEATLEARN_PROGRESS must be one of"):
-        featlearn.progress(range(3))
+        notebook.progress(range(3))
 
 
 def test_stored_results_say_where_they_come_from():

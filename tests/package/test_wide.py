@@ -8,6 +8,7 @@ from sklearn.kernel_ridge import KernelRidge
 from featlearn import hermite, wide
 from featlearn.gp import GaussianProcess
 from featlearn.networks import Network, descent
+from featlearn.ntk import NTK
 from featlearn.random_features import ArcCosine
 
 
@@ -59,15 +60,15 @@ def test_degenerate_inputs_give_finite_values_and_gradients(activation, sigma_b,
 
 
 def test_rounding_of_any_processor_leaves_the_zero_input_at_zero(monkeypatch):
-    exact = hermite.coefficients
+    exact = hermite._coefficients
     noise = np.random.default_rng(3)
 
-    def rounded(function, degree, q=1.0):
+    def rounded(function, degree, q):
         found = exact(function, degree, q)
         ulp = 2e-16 * torch.as_tensor(noise.standard_normal(found.shape)) * q.sqrt()
         return found + ulp if degree else found
 
-    monkeypatch.setattr(hermite, "coefficients", rounded)
+    monkeypatch.setattr(hermite, "_coefficients", rounded)
     X = inputs().requires_grad_()
     K = wide.NNGP(7, "tanh", 1.3, 0.0)(X)
     (gradient,) = torch.autograd.grad(K.sum(), X)
@@ -197,7 +198,7 @@ def test_linearised_training_is_the_tangent_kernel():
     y = torch.as_tensor(np.random.default_rng(2).standard_normal(5))
     theta0 = net.initialise(np.random.default_rng(3))
     f_lin = wide.linearise(net, theta0)
-    *_, end = descent(f_lin, theta0, X, y, step=0.05, steps=20)
+    *_, end = descent(f_lin, theta0, X, y, learning_rate=0.05, steps=20)
     features = wide.tangent_features(net, theta0, X)
     f = net(theta0, X)
     for _ in range(20):
@@ -205,19 +206,145 @@ def test_linearised_training_is_the_tangent_kernel():
     torch.testing.assert_close(f_lin(end, X), f, atol=1e-10, rtol=0)
 
 
+def points(n=4, d=3, seed=11):
+    return torch.as_tensor(np.random.default_rng(seed).standard_normal((n, d)))
+
+
+@pytest.mark.parametrize("sigma_b", [0.0, 0.4])
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
+@pytest.mark.parametrize("kernel", [wide.NNGP, NTK])
+def test_gradcheck_in_every_form_of_call(kernel, activation, sigma_b):
+    """For the series of tanh along random directions, which takes fewer evaluations."""
+    k, X, Y = kernel(3, activation, 1.3, sigma_b), points(3, 2), points(2, 2, seed=12)
+    X, Y = (Z.requires_grad_() for Z in (X, Y))
+    quick = {"fast_mode": activation == "tanh"}
+    assert torch.autograd.gradcheck(k, (X,), **quick)
+    assert torch.autograd.gradcheck(lambda Z: k(Z, Z), (X,), **quick)
+    assert torch.autograd.gradcheck(k, (X, Y), **quick)
+    x, y = (Z[0].detach().requires_grad_() for Z in (X, Y))
+    assert torch.autograd.gradcheck(k, (x, y), **quick)
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
+@pytest.mark.parametrize("kernel", [wide.NNGP, NTK])
+def test_gradcheck_in_the_scales(kernel, activation):
+    X, Y = points(3, 2), points(2, 2, seed=12)
+    scales = [torch.tensor(s, dtype=torch.float64, requires_grad=True) for s in (1.3, 0.4)]
+    for form in ((X,), (X, X), (X, Y)):
+        assert torch.autograd.gradcheck(
+            lambda w, b, form=form: kernel(3, activation, w, b)(*form),
+            scales,
+            fast_mode=activation == "tanh",
+        )
+    plain = kernel(3, activation, 1.3, 0.4)(X, Y)
+    torch.testing.assert_close(kernel(3, activation, *scales)(X, Y).detach(), plain)
+    with torch.no_grad():
+        torch.testing.assert_close(kernel(3, activation, *scales)(X, Y), plain)
+
+
+def test_both_is_differentiable():
+    X, Y = points(3).requires_grad_(), points(2, seed=12)
+    for form in (lambda Z: NTK(3).both(Z), lambda Z: NTK(3).both(Z, Y)):
+        assert torch.autograd.gradcheck(form, (X,))
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
+@pytest.mark.parametrize("kernel", [wide.NNGP, NTK])
+def test_transforms_of_functions(kernel, activation):
+    k, X, Y = kernel(3, activation, 1.3, 0.2), points(5), points(5, seed=12)
+    K = k(X, Y)
+    close = {"rtol": 1e-9, "atol": 1e-10}
+    torch.testing.assert_close(torch.func.vmap(k)(X, Y), K.diagonal(), **close)
+    sets = torch.stack([X, Y])
+    torch.testing.assert_close(torch.func.vmap(k)(sets), torch.stack([k(X), k(Y)]), **close)
+    at = X.clone().requires_grad_()
+    wanted = torch.autograd.grad(k(at, Y).sum(), at)[0]
+    torch.testing.assert_close(torch.func.grad(lambda Z: k(Z, Y).sum())(X), wanted)
+    torch.testing.assert_close(torch.func.jacrev(lambda Z: k(Z, Y).sum())(X), wanted)
+    by_rows = torch.func.vmap(torch.func.grad(k), in_dims=(0, 0))(X, Y)
+    for row, x, y in zip(by_rows, X, Y, strict=True):
+        x = x.clone().requires_grad_()
+        torch.testing.assert_close(row, torch.autograd.grad(k(x, y), x)[0])
+    by_scale = torch.func.grad(lambda s: kernel(3, activation, s, 0.2)(X, Y).sum())
+    scale = torch.tensor(1.3, dtype=torch.float64)
+    h = kernel(3, activation, 1.3 + 1e-6, 0.2)(X, Y) - kernel(3, activation, 1.3 - 1e-6, 0.2)(X, Y)
+    assert by_scale(scale).item() == pytest.approx(h.sum().item() / 2e-6, rel=1e-6)
+
+
+def test_dtypes_promote_in_either_order():
+    X, Y = points().float(), points(2, seed=12)
+    for k in (wide.NNGP(3), NTK(3, "tanh", 1.2, 0.1)):
+        assert k(X, Y).dtype == k(Y, X).dtype == torch.float64
+        assert k(X).dtype == k(X, Y.float()).dtype == torch.float32
+        torch.testing.assert_close(k(X, Y), k(Y, X).T)
+    assert {K.dtype for K in NTK(3).both(X, Y)} == {torch.float64}
+    scale = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
+    assert wide.NNGP(3, "relu", scale)(X).dtype == torch.float32
+
+
+def test_overflow_is_refused_on_every_route():
+    X = 1e200 * points()
+    for at in (X, X.clone().requires_grad_()):
+        with pytest.raises(ValueError, match="X, Y, sigma_w and sigma_b must be smaller"):
+            wide.NNGP(3)(at)
+    with pytest.raises(ValueError, match="sigma_w and sigma_b must be smaller"):
+        wide.NNGP(3, sigma_w=1e150)(points())
+    with pytest.raises(ValueError, match="sigma_b must be at most 1e\\+150"):
+        wide.NNGP(3, sigma_b=1e200)
+
+
+def test_a_kernel_that_underflows_is_zero():
+    for k in (wide.NNGP(3, sigma_w=1e-300), NTK(3, sigma_w=1e-300)):
+        assert not k(points()).any()
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (lambda: wide.NNGP(0), ValueError, "depth must be at least 1"),
         (lambda: wide.NNGP(2, "swish"), ValueError, "activation must be one of"),
+        (lambda: wide.NNGP(10**9), ValueError, "depth must be at most 10000"),
+        (
+            lambda: wide.NNGP(2, sigma_w=torch.tensor(-1.0)),
+            ValueError,
+            "sigma_w must be greater than 0",
+        ),
+        (lambda: wide.NNGP(2, sigma_w=torch.ones(2)), ValueError, "sigma_w must be 0-dimensional"),
+        (lambda: wide.NNGP(2)(torch.ones(2, 3).half()), TypeError, "X must be float32 or float64"),
+        (lambda: wide.linearise(Network((2, 1)), {}), ValueError, "theta0 must be a dictionary"),
+        (lambda: wide.linearise(3, {}), TypeError, "network must be callable"),
         (lambda: wide.NNGP(2, sigma_w=0), ValueError, "sigma_w must be greater than 0"),
         (lambda: wide.NNGP(2, sigma_b=-1), ValueError, "sigma_b must be at least 0"),
-        (lambda: wide.NNGP(2)(np.zeros((2, 3)), np.zeros((2, 4))), ValueError, "X and Y must have the same dimension"),
-        (lambda: wide.tangent_features(Network((2, 1)), {}, np.zeros(2)), ValueError, "X must be 2-dimensional"),
-        (lambda: wide.tangent_features(Network((2, 3)), Network((2, 3)).initialise(np.random.default_rng()), np.zeros((4, 2))), ValueError, "one network with one output"),
-        (lambda: wide.tangent_features(Network((2, 1)), Network((2, 1)).initialise(np.random.default_rng(), 3), np.zeros((4, 2))), ValueError, "one network with one output"),
+        (
+            lambda: wide.NNGP(2)(np.zeros((2, 3)), np.zeros((2, 4))),
+            ValueError,
+            "X and Y must have the same dimension",
+        ),
+        (
+            lambda: wide.tangent_features(Network((2, 1)), {}, np.zeros(2)),
+            ValueError,
+            "X must be 2-dimensional",
+        ),
+        (
+            lambda: wide.tangent_features(
+                Network((2, 3)),
+                Network((2, 3)).initialise(np.random.default_rng()),
+                np.zeros((4, 2)),
+            ),
+            ValueError,
+            "one network with one output",
+        ),
+        (
+            lambda: wide.tangent_features(
+                Network((2, 1)),
+                Network((2, 1)).initialise(np.random.default_rng(), 3),
+                np.zeros((4, 2)),
+            ),
+            ValueError,
+            "one network with one output",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
