@@ -290,8 +290,8 @@ class SignedNetwork:
         """
         X, V = self._inputs(X), self._movement(V)
         z, moved = X @ self.W.mT, X @ V.mT
-        curvature = activations.get(self.activation.derivative).derivative(z)
-        linear = self._sum(self.activation.derivative(z) * moved)
+        curvature = activations.get(self._sigma.derivative).derivative(z)
+        linear = self._sum(self._sigma.derivative(z) * moved)
         quadratic = self._sum(curvature * moved.square()) / 2
         if torch.isfinite(V).all() and not torch.isfinite(quadratic).all():
             raise ValueError("V must be smaller: the squares of its products with X overflow")

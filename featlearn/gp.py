@@ -67,8 +67,8 @@ class GaussianProcess(TensorEstimator):
         self.kernel = kernel
         self.noise_std = noise_std
 
-    def _kernel(self, *points: Tensor) -> Tensor:
-        return _evaluate(validate.function(self.kernel, "kernel"), *points)
+    def _kernel(self, X: Tensor, Y: Tensor | None = None) -> Tensor:
+        return _evaluate(validate.function(self.kernel, "kernel"), X, Y)
 
     def fit(self, X: Array, y: Array) -> GaussianProcess:
         """Condition on labels y of shape (n,) at points X of shape (n, d).

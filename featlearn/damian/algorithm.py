@@ -172,8 +172,8 @@ def fit_head(
     gives it for all `ridges` $\lambda$; the one with the least risk on `validation` stays.
     """
     X, y = _data(X, y)
-    X = validate.instance(network, "network", TwoLayer)._inputs(X)
-    return _fit_head(network, X, y, validation, ridges, "X and network")
+    validate.instance(network, "network", TwoLayer)
+    return _fit_head(network, network._inputs(X), y, validation, ridges, "X and network")
 
 
 def _fit_head(
