@@ -42,7 +42,7 @@ class Wrong(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a check. It is true if the answer passes; `seed` draws the same inputs again."""
+    """The outcome of a check, true if the answer passes; `seed` draws the same inputs again."""
 
     name: str
     verdict: str
@@ -94,7 +94,8 @@ class Answer:
             hint = " Rows and columns are exchanged." if turned else ""
             expected = f"shape {shape}" if shape else "a single number"
             raise Wrong(
-                f"{self._given(inputs)} it returned an array of shape {value.shape}; expected {expected}.{hint}"
+                f"{self._given(inputs)} it returned an array of shape {value.shape}; expected "
+                f"{expected}.{hint}"
             )
         if not np.isfinite(value).all():
             raise Wrong(nan or f"{self._given(inputs)} it returned NaN or infinite numbers.")
@@ -168,7 +169,8 @@ class Answer:
             raise Wrong("it returned complex numbers; expected real ones.")
         if array.dtype.kind not in "iuf":
             raise Wrong(
-                f"it returned something of type {type(value).__name__}; expected an array of numbers."
+                f"it returned something of type {type(value).__name__}; expected an array of "
+                "numbers."
             )
         return array
 
@@ -184,7 +186,7 @@ class Answer:
 
 
 def _own(error: BaseException, function: Callable) -> bool:
-    """Whether the error was raised by the function's own lines, and not by something that it calls."""
+    """Whether the function's own lines raised the error, and not something that it calls."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -55,7 +55,10 @@ def implicit(answer: Answer, rng: np.random.Generator) -> None:
     def far(M: np.ndarray) -> float:
         return float(np.linalg.norm(M - truth) / size)
 
-    nan = "it returned NaN: the descent diverged. Take a smaller step; the loss is of degree four in U."
+    nan = (
+        "it returned NaN: the descent diverged. Take a smaller step; the loss is of degree four "
+        "in U."
+    )
     M = answer(X, y, shape=truth.shape, nan=nan)
     if far(M) < 0.08 and misfit(M) < 0.02 and close(M, M.T):
         return
@@ -65,36 +68,41 @@ def implicit(answer: Answer, rng: np.random.Generator) -> None:
         raise Wrong("your matrix is not symmetric, so it is not UUᵀ.")
     if close(M, frobenius, 1e-2):
         raise Wrong(
-            "this is the interpolant of least Frobenius norm. There is no formula here: descend, and see where it ends."
+            "this is the interpolant of least Frobenius norm. There is no formula here: descend, "
+            "and see where it ends."
         )
     eigenvalues = np.linalg.eigvalsh(M)
     if eigenvalues[0] < -1e-3 * size:
         raise Wrong("it has a negative eigenvalue, so it is not UUᵀ.")
     if eigenvalues[-1] < 0.1 * size:
         raise Wrong(
-            "it is still near zero, where the gradient vanishes. Start close to zero but not at it, and give it time."
+            "it is still near zero, where the gradient vanishes. Start close to zero but not at "
+            "it, and give it time."
         )
     factor = np.sum(M * truth) / size**2
     if close(M, factor * truth, 0.05):
         raise Wrong(
-            "it points the right way but has the wrong size. Did you stop too early, or is there a factor in ‖Uᵀx‖² or "
-            "in UUᵀ that does not belong there?"
+            "it points the right way but has the wrong size. Did you stop too early, or is there "
+            "a factor in ‖Uᵀx‖² or in UUᵀ that does not belong there?"
         )
     if close(eigenvalues, np.linalg.eigvalsh(truth), 0.08) and misfit(M) > 0.1:
         raise Wrong(
-            "its eigenvalues are right and its eigenvectors are not. Which of UUᵀ and UᵀU has ‖Uᵀx‖² = xᵀMx?"
+            "its eigenvalues are right and its eigenvectors are not. Which of UUᵀ and UᵀU has "
+            "‖Uᵀx‖² = xᵀMx?"
         )
     if misfit(M) > 0.25 or far(M) < 0.08:
         raise Wrong(
-            "it does not fit the labels. If your gradient is right, take more steps, or longer ones."
+            "it does not fit the labels. If your gradient is right, take more steps, or longer "
+            "ones."
         )
     if eigenvalues.sum() > 3 * np.trace(truth):
         raise Wrong(
             "its trace is far too large: it still remembers where it started. Begin closer to zero."
         )
     raise Wrong(
-        "it fits the labels but has not the low rank that a small start leads to. Begin closer to zero, and take plain "
-        "gradient steps: Adam, for one, moves in all directions at the same speed."
+        "it fits the labels but has not the low rank that a small start leads to. Begin closer to "
+        "zero, and take plain gradient steps: Adam, for one, moves in all directions at the same "
+        "speed."
     )
 
 
@@ -136,31 +144,28 @@ STAIRS: list[Monomials] = [
     [{0, 1}, set(), {0, 1}],
 ]
 MISTAKES: dict[str, Callable[[Monomials], int]] = {
-    "you take the monomials in the order in which they are given. The network chooses its own.": lambda m: (
-        max(_steps(m))
+    "you take the monomials in the order in which they are given. The network chooses its "
+    "own.": lambda m: max(_steps(m)),
+    "this is the largest degree, the leap of the worst order. Coordinates that an earlier "
+    "monomial has brought are no longer new.": lambda m: max(len(S) for S in m),
+    "you go from low to high degree. A monomial of higher degree may come first and leave less "
+    "for the others.": (lambda m: max(_steps(sorted(m, key=len)))),
+    "this is the number of all coordinates. The leap is the largest "
+    "step, and not their sum.": lambda m: sum(_steps(m)),
+    "this is the largest difference of two degrees. Which "
+    "coordinates they are counts, too.": lambda m: max(
+        b - a for a, b in pairwise([0, *sorted(len(S) for S in m)])
     ),
-    "this is the largest degree, the leap of the worst order. Coordinates that an earlier monomial has brought "
-    "are no longer new.": lambda m: max(len(S) for S in m),
-    "you go from low to high degree. A monomial of higher degree may come first and leave less for the others.": (
-        lambda m: max(_steps(sorted(m, key=len)))
+    "this is the smallest step of an order. The leap is the largest "
+    "one, in the best order.": lambda m: min(min(_steps(order)) for order in permutations(m)),
+    "you do not count the first monomial. Nothing is known before it: all its coordinates "
+    "are new.": lambda m: min(max(list(_steps(order))[1:], default=0) for order in permutations(m)),
+    "you compare each monomial with the one before it. What counts "
+    "is all that came before.": lambda m: min(
+        max(len(b - a) for a, b in pairwise([set(), *order])) for order in permutations(m)
     ),
-    "this is the number of all coordinates. The leap is the largest step, and not their sum.": lambda m: (
-        sum(_steps(m))
-    ),
-    "this is the largest difference of two degrees. Which coordinates they are counts, too.": lambda m: (
-        max(b - a for a, b in pairwise([0, *sorted(len(S) for S in m)]))
-    ),
-    "this is the smallest step of an order. The leap is the largest one, in the best order.": lambda m: (
-        min(min(_steps(order)) for order in permutations(m))
-    ),
-    "you do not count the first monomial. Nothing is known before it: all its coordinates are new.": lambda m: (
-        min(max(list(_steps(order))[1:], default=0) for order in permutations(m))
-    ),
-    "you compare each monomial with the one before it. What counts is all that came before.": lambda m: (
-        min(max(len(b - a) for a, b in pairwise([set(), *order])) for order in permutations(m))
-    ),
-    "you choose the monomial that shares the most with what is known. One that shares little may still bring "
-    "less.": _by_overlap,
+    "you choose the monomial that shares the most with what is known. One that shares little may "
+    "still bring less.": _by_overlap,
     "this is the number of monomials.": len,
     "it is one too small. A single coordinate, when nothing is known, is a leap of 1.": lambda m: (
         _best(m) - 1
@@ -203,7 +208,8 @@ def leap(answer: Answer, rng: np.random.Generator) -> None:
         ]
         if value(renamed(m)) != _best(m):
             raise Wrong(
-                "it is right for stairs but not for all lists. Compare with all orders of four random sets."
+                "it is right for stairs but not for all lists. Compare with all orders of four "
+                "random sets."
             )
     empty = "for an empty list there is nothing to learn, and the leap is 0."
     if value([], raised={Exception: empty}) != 0:

@@ -23,7 +23,7 @@ def _hermite(z: np.ndarray, derivative: int = 0) -> np.ndarray:
 
 
 def _second_moment(coefficients: Coefficients, r: int) -> np.ndarray:
-    """E[g(z) z zᵀ] for degrees up to 4, by a rule that is exact up to degree 7 in each coordinate."""
+    """E[g(z) z zᵀ] for degrees up to 4, by a rule exact up to degree 7 in each coordinate."""
     t, weight = hermite_e.hermegauss(4)
     Z = np.array(list(product(t, repeat=r)))
     weight = np.array(list(product(weight / weight.sum(), repeat=r))).prod(axis=1)
@@ -61,47 +61,54 @@ def average_hessian(answer: Answer, rng: np.random.Generator) -> None:
     full = drawn(r, (0, 1, 2, 3, 4))
     H, constant = truth(full, r), full[0, 0, 0]
     diagonal = np.diag(np.diag(H))
-    beside = H - diagonal
+    off_diagonal = H - diagonal
     squares = sqrt(2) * np.diag(
         [sum(c for key, c in full.items() if key[i] == 2) for i in range(r)]
     )
     mistakes = {
         "the diagonal is too small: h₂ is normalised, and its second derivative is not 1.": diagonal
         / sqrt(2)
-        + beside,
+        + off_diagonal,
         "your polynomials are not normalised on the diagonal: h₂ = (z² − 1)/√2, not z² − 1.": sqrt(
             2
         )
         * diagonal
-        + beside,
+        + off_diagonal,
         "the second derivative of z² is 2, and this 2 is missing on the diagonal.": diagonal / 2
-        + beside,
+        + off_diagonal,
         "the diagonal is counted twice: for i = j the entries (i, j) and (j, i) are the same.": 2
         * diagonal
-        + beside,
-        "the entries beside the diagonal are half of what they should be. The factor ½ of Taylor's formula belongs to "
-        "the quadratic form, where each pair appears twice.": diagonal + beside / 2,
-        "the entries beside the diagonal are twice what they should be: one mixed term was counted for both orders.": (
-            diagonal + 2 * beside
-        ),
-        "the diagonal and the mixed terms need different factors: z₁z₂ is normalised as it is.": diagonal
-        + sqrt(2) * beside,
+        + off_diagonal,
+        "the entries beside the diagonal are half of what they should be. The factor ½ of "
+        "Taylor's formula belongs to the quadratic form, where each pair appears twice.": diagonal
+        + off_diagonal / 2,
+        "the entries beside the diagonal are twice what they should be: one mixed term was "
+        "counted for both orders.": (diagonal + 2 * off_diagonal),
+        "the diagonal and the mixed terms need different factors: z₁z₂ is normalised as it "
+        "is.": diagonal + sqrt(2) * off_diagonal,
         "only the part above the diagonal is filled: ∂₁∂₂ = ∂₂∂₁.": np.triu(H),
         "only the part below the diagonal is filled: ∂₁∂₂ = ∂₂∂₁.": np.tril(H),
-        "only the diagonal is filled. Mixed terms such as z₁z₂ have a second derivative, too.": diagonal,
-        "all terms with degree two in one variable are counted. The other factors have a mean: which?": beside
-        + squares,
+        "only the diagonal is filled. Mixed terms such as z₁z₂ have a "
+        "second derivative, too.": diagonal,
+        "all terms with degree two in one variable are counted. The other factors have a mean: "
+        "which?": off_diagonal + squares,
         "this is E[g(z) zzᵀ]. A constant has no curvature, but it is in your matrix.": H
         + constant * np.eye(r),
         "this is the Hessian at z = 0. Average it over z.": _hessian_at_zero(full, r),
         "this is the part of degree two of the Taylor series, ½zᵀHz: the matrix H is twice that.": H
         / 2,
     }
-    otherwise = "the values are wrong. Differentiate h₂(z₁) and h₁(z₁)h₁(z₂) twice by hand, and take the means."
+    otherwise = (
+        "the values are wrong. Differentiate h₂(z₁) and h₁(z₁)h₁(z₂) twice by hand, and take the "
+        "means."
+    )
     agree(answer(full, shape=(r, r)), H, mistakes, otherwise)
     few: dict[tuple[int, ...], float]
     few = {(0, 0, 0, 0): 1.0, (1, 0, 0, 1): 0.7, (0, 2, 0, 0): -0.4, (2, 0, 0, 2): 0.9}
-    several = "it fails where most coefficients are absent: a missing key is a zero, and r is the length of the keys."
+    several = (
+        "it fails where most coefficients are absent: a missing key is a zero, and r is the "
+        "length of the keys."
+    )
     for coefficients, size in ((few, 4), (drawn(2, (1, 2, 3)), 2), (drawn(1, (0, 2, 4)), 1)):
         value = answer(coefficients, shape=(size, size), raised={KeyError: several})
         agree(value, truth(coefficients, size), {}, several)
@@ -116,7 +123,7 @@ def average_hessian(answer: Answer, rng: np.random.Generator) -> None:
 
 @check("first_layer_gradient(W, b, a, X, y)")
 def first_layer_gradient(answer: Answer, rng: np.random.Generator) -> None:
-    """The gradient with respect to the first layer against automatic differentiation of the loss."""
+    """The gradient in the first layer against automatic differentiation of the loss."""
     m, d, n = (int(size) for size in rng.permutation([6, 9, 14]) + rng.integers(0, 2))
     W, b, a = (
         rng.normal(size=(m, d)),
@@ -144,17 +151,16 @@ def first_layer_gradient(answer: Answer, rng: np.random.Generator) -> None:
     right = truth(W, b, a, X, y)
     unbiased = np.maximum(X @ W.T, 0) @ a
     mistakes = {
-        "the residual is missing: this takes the output for zero, as it is at the symmetric start only.": gradient(
-            -y, gate
-        ),
+        "the residual is missing: this takes the output for zero, as it is at the symmetric start "
+        "only.": gradient(-y, gate),
         "the labels are missing: the residual is output minus label.": gradient(f, gate),
-        "the sign is wrong everywhere: this is the direction of descent, or the residual is label minus output.": -right,
+        "the sign is wrong everywhere: this is the direction of descent, or the residual is label "
+        "minus output.": -right,
         "the factor a_j is missing: the second layer stands before each neuron.": gradient(
             f - y, gate, np.ones(m)
         ),
-        "only the sign of a_j enters here. At the symmetric start that is all; in general it is not.": gradient(
-            f - y, gate, np.sign(a)
-        ),
+        "only the sign of a_j enters here. At the symmetric start that is all; in general it is "
+        "not.": gradient(f - y, gate, np.sign(a)),
         "the factor 1/n is missing: the loss is a mean over the samples.": n * right,
         "the factor 2 is missing: the loss has no ½ before the square.": right / 2,
         "the factor 2/n is missing.": n / 2 * right,
@@ -170,13 +176,10 @@ def first_layer_gradient(answer: Answer, rng: np.random.Generator) -> None:
             f - y, 1.0 * (X @ W.T > 0)
         ),
         "the biases are missing in the output.": gradient(unbiased - y, gate),
-        "the output lacks the second layer: it is a sum of the neurons with the factors a_j.": gradient(
-            hidden.sum(axis=1) - y, gate
-        ),
-        "the size of the residual is lost: its sign is the gradient of |f − y|, not of the square.": gradient(
-            np.sign(f - y), gate
-        )
-        / 2,
+        "the output lacks the second layer: it is a sum of the neurons "
+        "with the factors a_j.": gradient(hidden.sum(axis=1) - y, gate),
+        "the size of the residual is lost: its sign is the gradient of |f − y|, not of the "
+        "square.": gradient(np.sign(f - y), gate) / 2,
     }
     otherwise = "the values are wrong. Compare one entry with a difference quotient of the loss."
     agree(answer(W, b, a, X, y, shape=(m, d)), right, mistakes, otherwise)

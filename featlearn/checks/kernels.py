@@ -20,18 +20,16 @@ def periodic(answer: Answer, rng: np.random.Generator) -> None:
     difference = X - Y.T
     sine = np.sin(np.pi * difference)
     mistakes = {
-        "the sine is not squared; some values exceed 1, which no kernel with K(x, x) = 1 can do.": np.exp(
-            -2 * sine
-        ),
+        "the sine is not squared; some values exceed 1, which no kernel with K(x, x) = 1 can "
+        "do.": np.exp(-2 * sine),
         "the absolute value of the sine stands where its square should.": np.exp(-2 * np.abs(sine)),
         "the factor 2 in the exponent is missing.": np.exp(-(sine**2)),
         "its period is not 1. Where is π?": np.exp(-2 * np.sin(difference) ** 2),
         "its period is ½: points half a turn apart look equal. Is it π or 2π?": np.exp(
             -2 * np.sin(2 * np.pi * difference) ** 2
         ),
-        "this is a Gaussian kernel of x − x′ itself: it does not see that 0 and 1 are the same place.": np.exp(
-            -2 * (np.pi * difference) ** 2
-        ),
+        "this is a Gaussian kernel of x − x′ itself: it does not see that 0 and 1 are the same "
+        "place.": np.exp(-2 * (np.pi * difference) ** 2),
     }
     agree(
         answer(X, Y, shape=(n, m)),
@@ -64,14 +62,17 @@ def centre(answer: Answer, rng: np.random.Generator) -> None:
     rows, columns, mean = K.mean(axis=1, keepdims=True), K.mean(axis=0, keepdims=True), K.mean()
     lengths = np.sqrt(np.diag(truth))
     one = "your matrix is not symmetric: did you centre only one argument?"
-    wrong_mean = "both features lose their mean, so the product of the two means is taken away twice and must come back once."
+    wrong_mean = (
+        "both features lose their mean, so the product of the two means is taken away twice and "
+        "must come back once."
+    )
     mistakes = {
         f"{one} You took the means of the columns away.": K - columns,
         f"{one} You took the means of the rows away.": K - rows,
         wrong_mean: K - rows - columns,
         "the product of the means comes back with the wrong sign.": K - rows - columns - mean,
-        "one number is taken from all entries. That is not the mean of a feature; the rows must sum to zero.": K
-        - mean,
+        "one number is taken from all entries. That is not the mean of a feature; the rows must "
+        "sum to zero.": K - mean,
         "you also normalised the features to length 1. Centre, and no more.": truth
         / np.outer(lengths, lengths),
         "you normalised the features but did not centre them.": K
@@ -117,11 +118,10 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
         "these are predictions. Subtract them from the labels.": y - truth,
         "the sign is wrong everywhere: label minus prediction.": -truth,
         "the ridge is missing.": left_out(K, y, 0.0),
-        "the exercise asks for K + ridge · I. Did you multiply the ridge by n, or divide K by it?": left_out(
-            K, y, n * ridge
-        ),
-        "you divide by the diagonal of K + ridge · I; the diagonal of its inverse is another thing.": alpha
-        / np.diag(K + ridge * np.eye(n)),
+        "the exercise asks for K + ridge · I. Did you multiply the ridge by n, or divide K "
+        "by it?": left_out(K, y, n * ridge),
+        "you divide by the diagonal of K + ridge · I; the diagonal of its inverse is another "
+        "thing.": alpha / np.diag(K + ridge * np.eye(n)),
         "you divide the training errors by the leverage. Divide by one minus the leverage.": (
             y - hat @ y
         )
@@ -143,7 +143,10 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
     for size, rank in ((n + 1, n + 4), (2, 2), (20, 3)):
         K, y, ridge = draw(size, rank)
         singular = "it is wrong when K is singular. With a ridge that must not matter."
-        other = "it is right for some matrices and wrong for others. Does the size matter, or that of the ridge?"
+        other = (
+            "it is right for some matrices and wrong for others. Does the size matter, or that of "
+            "the ridge?"
+        )
         agree(
             answer(K, y, ridge, shape=(size,)),
             left_out(K, y, ridge),

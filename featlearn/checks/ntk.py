@@ -55,8 +55,8 @@ def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
     without, dots_without = _layers(X, depth, sigma_w, 0.0)
     bias = [sigma_b**2 * one] * depth
     mistakes = {
-        "this is Θ, the kernel when everything trains. Here the weights are frozen: which part of a layer's "
-        "kernel is left?": _sum(S, dots),
+        "this is Θ, the kernel when everything trains. Here the weights are frozen: which part of "
+        "a layer's kernel is left?": _sum(S, dots),
         "this is Σ, the covariance of the outputs at the start. What counts here is a gradient.": S[
             -1
         ],
@@ -65,14 +65,12 @@ def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
         - bias[0],
         "only the biases of the first layer are in it. Sum over the layers.": bias[0]
         * np.prod(dots, axis=0),
-        "it has one layer too many. `depth` counts the layers of weights; the last one has no ReLU after it.": kernel(
-            depth + 1
-        ),
-        "it has one layer too few. `depth` counts the layers of weights, the output layer included.": kernel(
-            depth - 1
-        ),
-        "the gradient in a bias carries the factor σ_b, and a kernel is a product of two gradients. You have one "
-        "such factor.": truth / sigma_b,
+        "it has one layer too many. `depth` counts the layers of weights; the last one has no "
+        "ReLU after it.": kernel(depth + 1),
+        "it has one layer too few. `depth` counts the layers of weights, the output layer "
+        "included.": kernel(depth - 1),
+        "the gradient in a bias carries the factor σ_b, and a kernel is a product of two "
+        "gradients. You have one such factor.": truth / sigma_b,
         "the gradient in a bias carries a factor of its own, and it is missing.": truth
         / sigma_b**2,
         "σ_w² is missing in Σ̇.": _sum(bias, [dot / sigma_w**2 for dot in dots]),
@@ -80,30 +78,33 @@ def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
         "there is σ_b² in Σ̇. A bias does not change how the gradient passes a layer.": _sum(
             bias, [dot + sigma_b**2 for dot in dots]
         ),
-        "your Σ̇ is twice as large as it should be: with which probability are two independent signs both "
-        "positive?": _sum(bias, [2 * dot for dot in dots]),
+        "your Σ̇ is twice as large as it should be: with which probability are two independent "
+        "signs both positive?": _sum(bias, [2 * dot for dot in dots]),
         "your Σ̇ does not see the angle between two inputs: it is E[φ′²] for all pairs.": _sum(
             bias, [sigma_w**2 / 2 * one] * (depth - 1)
         ),
         "your angle stays that of the first layer. Each Σ̇ has that of the layer below it.": _sum(
             bias, [dots[0]] * (depth - 1)
         ),
-        "the recursion for Σ runs without biases. They train, so they are there, and they bend the angles.": _sum(
-            bias, dots_without
-        ),
-        "this is Θ with biases minus Θ without. The biases do more than add a term: they change Σ, which the "
-        "weights see.": _sum(S, dots) - _sum(without, dots_without),
+        "the recursion for Σ runs without biases. They train, so they are there, and they bend "
+        "the angles.": _sum(bias, dots_without),
+        "this is Θ with biases minus Θ without. The biases do more than add a term: they change "
+        "Σ, which the weights see.": _sum(S, dots) - _sum(without, dots_without),
         "Σ¹ has the inner product divided by the dimension of the inputs.": kernel(
             depth, np.sqrt(d) * X
         ),
     }
-    nan = "it returned NaN. Rounding can push a cosine above 1 or below −1: clip it before the arccos."
+    nan = (
+        "it returned NaN. Rounding can push a cosine above 1 or below −1: clip it before the "
+        "arccos."
+    )
     value = answer(X, depth, sigma_w, sigma_b, shape=truth.shape, nan=nan)
     agree(
         value,
         truth,
         mistakes,
-        "compare with two layers, where you can write the kernel down: two biases, one of them below a ReLU.",
+        "compare with two layers, where you can write the kernel down: two biases, one of them "
+        "below a ReLU.",
         tolerance=1e-3,
     )
     agree(
@@ -168,24 +169,22 @@ def trained_covariance(answer: Answer, rng: np.random.Generator) -> None:
     bare = Theta[new, seen]
     lengths = np.sqrt(np.diag(truth))
     mistakes = {
-        "this is the Bayesian posterior of a prior with covariance Θ. But the outputs start with the covariance "
-        "Σ.": posterior(Theta),
-        "this is the Bayesian posterior of the prior Σ. But training follows Θ, and not the rule of Bayes.": posterior(
-            Sigma
-        ),
+        "this is the Bayesian posterior of a prior with covariance Θ. But the outputs start with "
+        "the covariance Σ.": posterior(Theta),
+        "this is the Bayesian posterior of the prior Σ. But training follows Θ, and not the rule "
+        "of Bayes.": posterior(Sigma),
         "Σ and Θ have exchanged their roles.": trained(Theta, Sigma, n),
         "this is the covariance at the start.": start,
         "only one of the two cross terms is there: f₀(x) and f₀(x′) both meet f₀(X).": start
         - mixed
         + sandwich,
-        "only one of the two cross terms is there, the second: f₀(x) and f₀(x′) both meet f₀(X).": start
-        - mixed.T
-        + sandwich,
+        "only one of the two cross terms is there, the second: f₀(x) and f₀(x′) both meet "
+        "f₀(X).": start - mixed.T + sandwich,
         "the term that is quadratic in A is missing.": start - mixed - mixed.T,
         "one cross term and the quadratic term are missing. That would do if A came from Σ.": start
         - mixed,
-        "one cross term and the quadratic term are missing, and what you have is not symmetric.": start
-        - mixed.T,
+        "one cross term and the quadratic term are missing, and what you have is not "
+        "symmetric.": start - mixed.T,
         "the cross terms have the wrong sign: training takes A f₀(X) away from f₀(x).": start
         + mixed
         + mixed.T
@@ -193,19 +192,14 @@ def trained_covariance(answer: Answer, rng: np.random.Generator) -> None:
         "you treat f₀(x) and f₀(X) as if they were independent: the cross terms are missing.": start
         + sandwich,
         "you take the quadratic term away; it comes from a square.": start - sandwich,
-        "this is the covariance of A f₀(X) alone. The trained function still has f₀(x) in it.": sandwich,
-        "between the two A stands Θ(X, X). What varies there is f₀(X), and its covariance is another one.": start
-        - mixed
-        - mixed.T
-        + A @ Theta[seen, seen] @ A.T,
-        "A is cut from the inverse of the whole Θ. Cut first, then invert: only training points pull.": start
-        - whole @ cross
-        - (whole @ cross).T
-        + whole @ both @ whole.T,
-        "the inverse is missing: this is the outcome of one step of length 1, not of training to the end.": start
-        - bare @ cross
-        - (bare @ cross).T
-        + bare @ both @ bare.T,
+        "this is the covariance of A f₀(X) alone. The trained function "
+        "still has f₀(x) in it.": sandwich,
+        "between the two A stands Θ(X, X). What varies there is f₀(X), and its covariance is "
+        "another one.": start - mixed - mixed.T + A @ Theta[seen, seen] @ A.T,
+        "A is cut from the inverse of the whole Θ. Cut first, then invert: only training points "
+        "pull.": start - whole @ cross - (whole @ cross).T + whole @ both @ whole.T,
+        "the inverse is missing: this is the outcome of one step of length 1, not of training to "
+        "the end.": start - bare @ cross - (bare @ cross).T + bare @ both @ bare.T,
         "these are correlations. Return the covariance.": truth / np.outer(lengths, lengths),
     }
     value = answer(Sigma, Theta, n)
@@ -217,7 +211,10 @@ def trained_covariance(answer: Answer, rng: np.random.Generator) -> None:
         raise Wrong(
             "this has the size of the training points. They come first, and the others are wanted."
         )
-    otherwise = "draw functions with covariance Σ, train each with Θ and the labels 0, and take their covariance."
+    otherwise = (
+        "draw functions with covariance Σ, train each with Θ and the labels 0, and take their "
+        "covariance."
+    )
     agree(answer(Sigma, Theta, n, shape=truth.shape), truth, mistakes, otherwise)
     agree(
         answer(Sigma, Sigma, n, shape=truth.shape),

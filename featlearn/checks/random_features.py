@@ -76,18 +76,16 @@ def laplace_features(answer: Answer, rng: np.random.Generator) -> None:
     K, size = np.exp(-difference), np.exp(-np.abs(X))
     gram = value @ value.T
     mistakes = {
-        "the inner products are half as large as they should be. What is the mean square of a cosine?": K
-        / 2,
+        "the inner products are half as large as they should be. What is the mean square of a "
+        "cosine?": K / 2,
         "the inner products are twice as large as they should be.": 2 * K,
         "the factor 1/√p is missing: the inner products grow with the number of features.": p * K,
         "the factors 1/√p and √2 are both missing.": p * K / 2,
         "you divide each feature by p. An inner product holds the factor twice.": K / p,
-        "this is the Gaussian kernel: its weights are Gaussian. Which law has e^(−|t|) for characteristic function?": (
-            np.exp(-(difference**2) / 2)
-        ),
-        "the weights have the law that looks like the kernel; they need the one whose Fourier transform it is.": (
-            1 / (1 + difference**2)
-        ),
+        "this is the Gaussian kernel: its weights are Gaussian. Which law has e^(−|t|) for "
+        "characteristic function?": (np.exp(-(difference**2) / 2)),
+        "the weights have the law that looks like the kernel; they need the one whose Fourier "
+        "transform it is.": (1 / (1 + difference**2)),
         "this is e^(−|x − x′|/2): the weights are half as large as they should be.": np.sqrt(K),
         "this is e^(−2|x − x′|): the weights are twice as large as they should be.": K**2,
         "this is e^(−2π|x − x′|): characteristic functions know no 2π.": K ** (2 * np.pi),
@@ -98,12 +96,15 @@ def laplace_features(answer: Answer, rng: np.random.Generator) -> None:
     }
     if not close(gram, K, NOISE):
         _depends_on_the_sum(gram, K, np.exp(-total))
-    otherwise = "the inner products do not estimate e^(−|x − x′|). With so many features it is not bad luck."
+    otherwise = (
+        "the inner products do not estimate e^(−|x − x′|). With so many features it is not bad "
+        "luck."
+    )
     agree(gram, K, mistakes, otherwise, NOISE)
     if not close(value @ answer(Y, p, one, shape=(2, p)).T, np.exp(-np.abs(X - Y.T)), NOISE):
         raise Wrong(
-            "two calls with rng in the same state give different features. Take all random numbers from rng, "
-            "and as many for two points as for four."
+            "two calls with rng in the same state give different features. Take all random "
+            "numbers from rng, and as many for two points as for four."
         )
     if np.array_equal(value[:1], answer(X[:1], p, other, shape=(1, p))):
         raise Wrong("another rng gives the same features. Draw from the rng that is handed over.")
@@ -118,5 +119,6 @@ def _depends_on_the_sum(gram: np.ndarray, K: np.ndarray, echo: np.ndarray) -> No
     mixture = share * K + wrong * echo
     if abs(wrong) > 2 * NOISE * abs(share) and close(gram, mixture, NOISE):
         raise Wrong(
-            "the kernel depends on x + x′, too. Every feature needs a phase of its own, uniform on a whole turn."
+            "the kernel depends on x + x′, too. Every feature needs a phase of its own, uniform "
+            "on a whole turn."
         )

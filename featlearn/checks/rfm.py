@@ -53,17 +53,15 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
         "the metric is nowhere to be seen: these are the gradients for M = I.": in_metric(
             np.eye(d)
         ),
-        "the outer factor is a root of M. Both roots act on the gradient: one from the inner derivative, "
-        "one from the distance.": pulled(K, root),
-        "this is the metric M²: the inputs are to be multiplied by the root of M, if at all.": in_metric(
-            M @ M
-        ),
-        "this is the metric of a root of M: the distance is (x − x′)ᵀM(x − x′), with M itself.": in_metric(
-            root
-        ),
+        "the outer factor is a root of M. Both roots act on the gradient: one from the inner "
+        "derivative, one from the distance.": pulled(K, root),
+        "this is the metric M²: the inputs are to be multiplied by the "
+        "root of M, if at all.": in_metric(M @ M),
+        "this is the metric of a root of M: the distance is (x − x′)ᵀM(x − x′), with M "
+        "itself.": in_metric(root),
         "the bandwidth is missing in the inner derivative.": sigma**2 * truth,
-        "the inner derivative contains the bandwidth to the wrong power: a gradient has the unit 1/length.": sigma
-        * truth,
+        "the inner derivative contains the bandwidth to the wrong power: a gradient has the unit "
+        "1/length.": sigma * truth,
         "the bandwidth is nowhere to be seen.": sigma**2 * pulled(np.exp(-squares / 2), M),
         "the exponent contains the bandwidth, not its square.": pulled(
             np.exp(-squares / (2 * sigma)), M
@@ -72,9 +70,8 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
         * pulled(np.exp(-squares / (2 * sigma)), M),
         "there is no 2 in the denominator of your exponent.": 2
         * pulled(np.exp(-squares / sigma**2), M),
-        "there is no 2 in the denominator of your exponent, but the derivative is taken as if.": pulled(
-            np.exp(-squares / sigma**2), M
-        ),
+        "there is no 2 in the denominator of your exponent, but the derivative is taken as "
+        "if.": pulled(np.exp(-squares / sigma**2), M),
         "a factor 2 remains: ρ² brings one down, and the exponent has one in its denominator.": 2
         * truth,
         "half of it is missing: ρ² is quadratic in x and brings down a factor 2.": truth / 2,
@@ -84,8 +81,8 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
         "the distances are right, but only the diagonal of M is applied to the gradient.": pulled(
             K, np.diag(np.diag(M))
         ),
-        "the coefficients sit at the wrong index: each centre has its own, not each point at which you "
-        "differentiate.": alpha[:, None] * pulled(K, M, np.ones(n)),
+        "the coefficients sit at the wrong index: each centre has its own, not each point at "
+        "which you differentiate.": alpha[:, None] * pulled(K, M, np.ones(n)),
         "the coefficients are missing: these are the gradients of the sum of all kernels.": pulled(
             K, M, np.ones(n)
         ),
@@ -117,11 +114,12 @@ def _edges(answer: Answer, rng: np.random.Generator) -> None:
     point.
     """
     raised: dict[type[Exception], str] = {
-        np.linalg.LinAlgError: "M may be singular: neither its inverse nor a Cholesky factor need exist."
+        np.linalg.LinAlgError: "M may be singular: neither its inverse nor a Cholesky "
+        "factor need exist."
     }
     nan = (
-        "it returned NaN where M is singular or two points are equal. Does rounding make an eigenvalue or a "
-        "squared distance negative under a root, or do you divide by a distance?"
+        "it returned NaN where M is singular or two points are equal. Does rounding make an "
+        "eigenvalue or a squared distance negative under a root, or do you divide by a distance?"
     )
     singular = "if M is singular and two points are equal"
     for n, d, rank, where in (
@@ -168,7 +166,8 @@ def information_exponent(answer: Answer, rng: np.random.Generator) -> None:
             same = False
         if not same:
             raise Wrong(
-                "it depends on the scale of g. Compare each coefficient with the norm of g, not with a fixed number."
+                "it depends on the scale of g. Compare each coefficient with the norm of g, not "
+                "with a fixed number."
             )
 
 
@@ -184,24 +183,19 @@ def _diagnose(found: np.ndarray, cases: list[tuple[Function, int, int]]) -> NoRe
         "you count degree 0. A constant says nothing about the direction; start with degree 1.": [
             _first(means, 0) for means in c
         ],
-        "these are the moments E[g(z)zˢ]. Powers are not orthogonal to constants: take Hermite polynomials.": [
-            _first(_means(g, powers)) for g in functions
-        ],
-        "these are the physicists' Hermite polynomials, which are orthogonal for another Gaussian.": [
-            _first(_means(g, physicists)) for g in functions
-        ],
-        "your mean is over N(0, ½): the weight e^(−z²) belongs to the physicists' polynomials; z has variance 1.": [
-            _first(_means(g)) for g in halved
-        ],
-        "this is the first derivative of g at zero that does not vanish. Its mean over z is another thing.": [
-            order for _, _, order in cases
-        ],
+        "these are the moments E[g(z)zˢ]. Powers are not orthogonal to constants: take Hermite "
+        "polynomials.": [_first(_means(g, powers)) for g in functions],
+        "these are the physicists' Hermite polynomials, which are orthogonal for another "
+        "Gaussian.": [_first(_means(g, physicists)) for g in functions],
+        "your mean is over N(0, ½): the weight e^(−z²) belongs to the physicists' polynomials; z "
+        "has variance 1.": [_first(_means(g)) for g in halved],
+        "this is the first derivative of g at zero that does not vanish. Its mean over z is "
+        "another thing.": [order for _, _, order in cases],
         "this is the largest degree. The least counts.": [
             DEGREES[_present(means)][-1] for means in c
         ],
-        "this is the degree of the largest coefficient. The first that is not zero counts, however small.": [
-            1 + int(np.abs(means[1:]).argmax()) for means in c
-        ],
+        "this is the degree of the largest coefficient. The first that is not zero counts, "
+        "however small.": [1 + int(np.abs(means[1:]).argmax()) for means in c],
         "this is the exponent of g². The label is not to be transformed here.": [
             _first(_means(g, squared=True)) for g in functions
         ],
@@ -219,7 +213,8 @@ def _diagnose(found: np.ndarray, cases: list[tuple[Function, int, int]]) -> NoRe
     kinds += ["for a function that is not a polynomial"] * (len(cases) - len(kinds))
     first = int((found != truth).argmax())
     why = (
-        "You found a coefficient where there is none: is your mean exact to 10⁻⁶ of the norm, rounding included?"
+        "You found a coefficient where there is none: is your mean exact to 10⁻⁶ of the norm, "
+        "rounding included?"
         if found[first] < truth[first]
         else "You passed over a coefficient that is there."
     )

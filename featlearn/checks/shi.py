@@ -49,25 +49,23 @@ def gamma(answer: Answer, rng: np.random.Generator) -> None:
             "you took all counts as equally likely. How many patterns have the count c?": float(
                 (y * (c / k - 0.5)).mean()
             ),
-            "this is the covariance of the label with the count, that is, with all k patterns together.": k
-            * right,
+            "this is the covariance of the label with the count, that is, with all k patterns "
+            "together.": k * right,
             "the sign is wrong: the label is +1 if the count is in P.": -right,
             "your labels are 0 and 1; they are −1 and +1.": right / 2,
             "your patterns are −1 and +1; they are 0 and 1.": 2 * right,
             "E[y]E[φ] is missing. The two classes need not be equally likely.": joint,
             "this is the correlation coefficient. γ is not divided by standard deviations.": right
             / sqrt(share * (1 - share)),
-            "you made the two classes equally likely. Here all bits are fair, whatever that does to the classes.": right
-            / (4 * share * (1 - share)),
-            "this is the difference between the two classes. How often does each of them occur?": right
-            / (2 * share * (1 - share)),
+            "you made the two classes equally likely. Here all bits are fair, whatever that does "
+            "to the classes.": right / (4 * share * (1 - share)),
+            "this is the difference between the two classes. How often does each of them "
+            "occur?": right / (2 * share * (1 - share)),
             "this is E[y], which knows nothing about the pattern.": balance,
             "you sum over the counts in P only. The others have the label −1.": (joint + presence)
             / 2,
-            "this is how often the pattern occurs if y = +1. Compare with how often it occurs at all.": (
-                joint + presence
-            )
-            / (2 * share),
+            "this is how often the pattern occurs if y = +1. Compare with how often it occurs at "
+            "all.": (joint + presence) / (2 * share),
             "the count k is left out: there are k + 1 counts.": right - y[k] * 2.0**-k / 2,
             "the count 0 is left out: there are k + 1 counts.": right + y[0] * 2.0**-k / 2,
         }
@@ -83,7 +81,8 @@ def gamma(answer: Answer, rng: np.random.Generator) -> None:
     agree(answer(k, others, shape=()), -right, turned, otherwise)
     edges = {
         "one pattern alone, k = 1, must work as well.": [(1, {1}), (1, {0})],
-        "if P is empty or holds all counts, the label never changes: its covariance with a pattern is zero.": [
+        "if P is empty or holds all counts, the label never changes: its covariance with a "
+        "pattern is zero.": [
             (4, set()),
             (4, set(range(5))),
         ],
@@ -200,7 +199,8 @@ def _indices(value: np.ndarray, inputs: _Inputs) -> set[int]:
         )
     if value.shape != (k,):
         raise Wrong(
-            f"it returned an array of shape {value.shape}. Return k indices, an array of shape ({k},)."
+            f"it returned an array of shape {value.shape}. Return k indices, an array of shape "
+            f"({k},)."
         )
     if not (np.isfinite(value) & (value == np.round(value))).all():
         raise Wrong("indices must be integers. Are these the correlations themselves?")
@@ -223,12 +223,18 @@ def relevant(answer: Answer, rng: np.random.Generator) -> None:
 
         phi = X @ M
         covariance, means = (y - y.mean()) @ phi / len(y), y @ phi / len(y)
-        signed = "the size of a correlation tells whether a pattern is relevant. You let its sign decide."
-        mean = (
-            "frequent patterns won. Here neither the labels nor the inputs have mean zero, "
-            "and E[yφ] is more than γ for a frequent pattern."
+        signed = (
+            "the size of a correlation tells whether a pattern is relevant. You let its sign "
+            "decide."
         )
-        coordinates = "these are coordinates of x. A pattern is spread over many of them: what does M say about x?"
+        mean = (
+            "frequent patterns won. Here neither the labels nor the inputs have mean zero, and "
+            "E[yφ] is more than γ for a frequent pattern."
+        )
+        coordinates = (
+            "these are coordinates of x. A pattern is spread over many of them: what does M say "
+            "about x?"
+        )
         known = [
             (signed, covariance),
             (signed, -covariance),
@@ -260,5 +266,6 @@ def relevant(answer: Answer, rng: np.random.Generator) -> None:
         if not found <= set(range(M.shape[1])):
             raise Wrong("an index lies outside 0, …, D − 1. M has one column for each pattern.")
         raise Wrong(
-            "these are not the relevant patterns. For each pattern, how does it vary together with the label?"
+            "these are not the relevant patterns. For each pattern, how does it vary together "
+            "with the label?"
         )

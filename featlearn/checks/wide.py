@@ -11,7 +11,10 @@ from numpy.polynomial.legendre import leggauss
 from featlearn.checks import Answer, Wrong, agree, check, close
 
 LEGENDRE, HERMITE = leggauss(20), hermegauss(64)
-ARRAYS = "it fails on arrays. Use numpy's functions, which act on every entry; those of math take one number."
+ARRAYS = (
+    "it fails on arrays. Use numpy's functions, which act on every entry; those of math take one "
+    "number."
+)
 
 
 def _one_layer(rho: np.ndarray) -> np.ndarray:
@@ -54,19 +57,18 @@ def relu_correlation(answer: Answer, rng: np.random.Generator) -> None:
         "rho is a correlation, the cosine of the angle, not the angle.": (
             lambda r: (np.sin(r) + (np.pi - r) * np.cos(r)) / np.pi
         ),
-        "you took the mean of the activations away. Σ keeps it: the next weights have mean zero, that is enough.": (
-            lambda r: (np.pi * _one_layer(r) - 1) / (np.pi - 1)
-        ),
+        "you took the mean of the activations away. Σ keeps it: the next weights have mean zero, "
+        "that is enough.": (lambda r: (np.pi * _one_layer(r) - 1) / (np.pi - 1)),
     }
     mistakes = {
         "it goes through one layer too few.": _layers(rho, depth - 1),
         "it goes through one layer too many.": _layers(rho, depth + 1),
         "it goes through one layer, whatever the depth.": once,
         "nothing has changed: this is rho itself.": rho,
-        "it takes one layer to a power. Each layer must act on what the layer before returned.": once
-        ** depth,
-        "the last layer returns half the correlation: its dual was not divided by a variance.": truth
-        / 2,
+        "it takes one layer to a power. Each layer must act on what the layer before "
+        "returned.": once**depth,
+        "the last layer returns half the correlation: its dual was not "
+        "divided by a variance.": truth / 2,
         "you return the angle. The exercise asks for its cosine.": np.arccos(truth),
         "you return one minus the correlation.": 1 - truth,
         **{message: _layers(rho, depth, layer) for message, layer in slips.items()},
@@ -91,7 +93,10 @@ def relu_correlation(answer: Answer, rng: np.random.Generator) -> None:
         "it is right for arrays and wrong for a plain number.",
     )
     edges = np.array([1.0, 1 + 4e-16, -1.0, -1 - 4e-16, 0.0])
-    outside = "rounding can push a correlation just outside [−1, 1], where neither arccos nor √(1 − ρ²) has a value."
+    outside = (
+        "rounding can push a correlation just outside [−1, 1], where neither arccos nor √(1 − ρ²) "
+        "has a value."
+    )
     value = answer(edges, depth, shape=(5,), nan=outside)
     agree(value, _layers(edges, depth), {}, "it is wrong for equal, opposite or orthogonal inputs.")
     if abs(value[0] - 1) > 1e-7:
@@ -121,9 +126,8 @@ def sine_dual(answer: Answer, rng: np.random.Generator) -> None:
     fade = np.exp(-(q_x + q_y) / 2)
     truth = _expected_sines(q_x, rho, q_y)
     mistakes = {
-        "this is the dual of the cosine. Which sign does cos(u + v) have in the product of two sines?": (
-            fade * np.cosh(q_xy)
-        ),
+        "this is the dual of the cosine. Which sign does cos(u + v) have in the product of two "
+        "sines?": (fade * np.cosh(q_xy)),
         "it is twice the dual. Look at the factor in front of the two cosines.": 2 * truth,
         "it is half the dual: a factor ½ is there twice.": truth / 2,
         "the sign is wrong everywhere. For u = v the dual is the mean of a square.": -truth,
@@ -132,14 +136,12 @@ def sine_dual(answer: Answer, rng: np.random.Generator) -> None:
         "only one of the two cosines is there: it does not vanish for independent u and v.": (
             fade * np.exp(q_xy) / 2
         ),
-        "q_x and q_y are variances. You seem to square them, as if they were standard deviations.": (
-            np.exp(-(q_x**2 + q_y**2) / 2) * np.sinh(q_xy)
-        ),
+        "q_x and q_y are variances. You seem to square them, as if they were standard "
+        "deviations.": (np.exp(-(q_x**2 + q_y**2) / 2) * np.sinh(q_xy)),
         "the correlation stands where the covariance should.": fade * np.sinh(rho),
         "this is right only to first order in q_xy.": fade * q_xy,
-        "the arguments are in another order: the covariance is the second, q_x and q_y are first and third.": (
-            np.exp(-(q_x + q_xy) / 2) * np.sinh(q_y)
-        ),
+        "the arguments are in another order: the covariance is the second, q_x and q_y are first "
+        "and third.": (np.exp(-(q_x + q_xy) / 2) * np.sinh(q_y)),
         "the exponent has the wrong sign: the mean of a cosine cannot grow with the variance.": (
             np.sinh(q_xy) / fade
         ),
@@ -181,7 +183,10 @@ def sine_dual(answer: Answer, rng: np.random.Generator) -> None:
     )
     near, apart = rng.uniform(700, 1500, 4), np.append(0.0, rng.uniform(0.3, 3, 3))
     close_by = np.cos(np.sqrt(apart)[:, None] * HERMITE[0]) @ HERMITE[1] / HERMITE[1].sum() / 2
-    huge = "at variances of several hundred it returned NaN or infinity: a tiny number times a huge one."
+    huge = (
+        "at variances of several hundred it returned NaN or infinity: a tiny number times a huge "
+        "one."
+    )
     large, covariance = np.append(near, near), near - apart / 2
     agree(
         answer(large, np.append(covariance, -covariance), large, shape=(8,), nan=huge),
