@@ -158,7 +158,7 @@ class Network:
                 found.append(torch.baddbmm(b.unsqueeze(-2), h, W, alpha=alpha, beta=beta))
             else:
                 found.append(torch.addmm(b, h, W, alpha=alpha, beta=beta))
-            h = self.activation.function(found[-1])
+            h = activations.get(self.activation).function(found[-1])
         return found
 
     def __call__(self, theta: Parameters, X: Array) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, jacrev, vmap
 
-from featlearn import recursion, validate, wide
+from featlearn import activations, recursion, validate, wide
 from featlearn.networks import Network, Parameters
 from featlearn.validate import Array
 
@@ -52,7 +52,7 @@ class NTK(wide.WideKernel):
     def both(self, X: Array, Y: Array | None = None) -> tuple[Tensor, Tensor]:
         r"""$\Sigma^L$ and $\Theta^L$ between the rows of X and Y, (n, m) each, in one pass."""
         same = Y is None or Y is X
-        if same:
+        if Y is None or same:
             X = Y = validate.as_tensor(X, "X", 2)
         else:
             X, Y = validate.pair(X, Y, 2)
@@ -77,10 +77,8 @@ def _signals(network: Network, theta: Parameters, X: Tensor) -> tuple[list[Tenso
         X = X.clone() if X.is_inference() else X.detach()
         f = network._layers(at, X.requires_grad_())
         D = torch.autograd.grad(f[-1].sum(), f)
-        return [
-            X.detach(),
-            *(network.activation.function(value.detach()) for value in f[:-1]),
-        ], list(D)
+        phi = activations.get(network.activation).function
+        return [X.detach(), *(phi(value.detach()) for value in f[:-1])], list(D)
 
 
 def layer_kernels(
@@ -105,7 +103,7 @@ def layer_kernels(
     if validate.instance(network, "network", Network).widths[-1] != 1:
         raise ValueError(f"network must have one output, got {network.widths[-1]}")
     X = network._inputs(theta, validate.as_tensor(X, "X", 2))
-    Y = X if same else validate.as_tensor(Y, "Y", 2).to(X)
+    Y = X if Y is None or same else validate.as_tensor(Y, "Y", 2).to(X)
     validate.columns(Y, "Y", X.shape[1])
     h_x, D_x = _signals(network, theta, X)
     h_y, D_y = (h_x, D_x) if same else _signals(network, theta, Y)
@@ -190,7 +188,7 @@ def _module_ntk(model: torch.nn.Module, X: Array, Y: Array | None) -> Tensor:
     first = next(iter(trained.values()))
     same = Y is None or Y is X
     X = _inputs(X, "X", first)
-    Y = X if same else _inputs(Y, "Y", first)
+    Y = X if Y is None or same else _inputs(Y, "Y", first)
     buffers = {name: b.clone() for name, b in model.named_buffers()}
     with torch.no_grad():
         output = functional_call(model, {**trained, **buffers}, (X[:1],))

@@ -72,30 +72,31 @@ def escape_times(
     """
     _entrywise(g, "g")
     _entrywise(slope, "slope")
-    d = _array(d, "d", 1)
-    if (d < 3).any() or (d % 1 != 0).any():
+    dims = _array(d, "d", 1)
+    if (dims < 3).any() or (dims % 1 != 0).any():
         raise ValueError("d must hold integers, at least 3 each")
-    step, limit = _each(learning_rate, "learning_rate", d), _each(limit, "limit", d)
-    if (limit < 1).any() or (limit > MOST_STEPS).any():
+    step, last = _each(learning_rate, "learning_rate", dims), _each(limit, "limit", dims)
+    if (last < 1).any() or (last > MOST_STEPS).any():
         raise ValueError(f"limit must be at least 1 and at most {MOST_STEPS}")
     if not 0 < validate.real(level, "level") < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     two_sided = validate.flag(two_sided, "two_sided")
-    m = validate.generator(rng, "rng").standard_normal(len(d))
-    m = m / np.sqrt(m * m + rng.chisquare(d - 1))
-    times, running = np.full(len(d), np.inf), np.arange(len(d))
-    for t in range(1, int(limit.max()) + 1):
+    m = validate.generator(rng, "rng").standard_normal(len(dims))
+    m = m / np.sqrt(m * m + rng.chisquare(dims - 1))
+    times, running = np.full(len(dims), np.inf), np.arange(len(dims))
+    for t in range(1, int(last.max()) + 1):
         z1, z2 = rng.standard_normal((2, len(m)))
         across = np.sqrt(np.maximum(1 - m * m, 0))
         v = step * g(m * z1 + across * z2) * slope(z1)
-        m = (m + v * across * z2) / np.sqrt(1 + v * v * (z2 * z2 + rng.chisquare(d - 2)))
+        m = (m + v * across * z2) / np.sqrt(1 + v * v * (z2 * z2 + rng.chisquare(dims - 2)))
         if np.isnan(m).any():
             raise ValueError("g, slope and learning_rate must give finite overlaps, got NaN")
         arrived = (np.abs(m) if two_sided else m) >= level
-        over = arrived | (t >= limit)
+        over = arrived | (t >= last)
         if over.any():
             times[running[arrived]] = t
-            m, d, step, limit, running = (part[~over] for part in (m, d, step, limit, running))
+            on = ~over
+            m, dims, step, last, running = m[on], dims[on], step[on], last[on], running[on]
             if not len(m):
                 break
     return times

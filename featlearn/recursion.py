@@ -220,7 +220,7 @@ def _units(rule: Recursion, X: Tensor, q: Tensor) -> Tensor:
     """
     u = X * (rule.sigma_w / math.sqrt(X.shape[1]))
     if rule.sigma_b > 0:
-        u = torch.cat([u, torch.full_like(q[:, None], rule.sigma_b)], dim=1)
+        u = torch.cat([u, torch.full_like(q[:, None], float(rule.sigma_b))], dim=1)
     return u / _lengths(q)[:, None]
 
 
@@ -339,7 +339,7 @@ def _curve(rule: Recursion, q: float, name: str, dtype: torch.dtype) -> np.ndarr
         q_xy = q * torch.as_tensor(np.sin(math.pi / 2 * z))[None]
         return (rule.formulas(variance, q_xy, variance, [name])[name][0] / q).numpy()
 
-    c = chebyshev.chebinterpolate(kernel, NODES)
+    c: np.ndarray = chebyshev.chebinterpolate(kernel, NODES)
     rest = np.abs(c[::-1]).cumsum()[::-1]
     precision = 5e-14 if dtype == torch.float64 else 3e-8
     small = np.flatnonzero(rest <= precision * np.abs(c).sum())
@@ -358,16 +358,17 @@ def _relu_curve(rule: Recursion, q: float, gamma: np.ndarray) -> dict[str, np.nd
     \gamma\cos\gamma)$, and $\sin\gamma - \gamma\cos\gamma = \gamma^2j_1(\gamma)$, a spherical
     Bessel function.
     """
+    sigma_w, sigma_b = float(rule.sigma_w), float(rule.sigma_b)
     theta = sigma = q * np.cos(gamma)
     for _ in range(rule.depth - 1):
-        half, after = rule.sigma_w**2 * q / 2, rule.sigma_w**2 * q / 2 + rule.sigma_b**2
+        half, after = sigma_w**2 * q / 2, sigma_w**2 * q / 2 + sigma_b**2
         if after == 0:  # below the smallest number
             return {SIGMA: 0 * gamma, THETA: 0 * gamma}
         fall = half * (
             2 * np.sin(gamma / 2) ** 2 - gamma**2 * special.spherical_jn(1, gamma) / math.pi
         )
         sigma = after - fall
-        theta = theta * rule.sigma_w**2 / 2 * (1 - gamma / math.pi) + sigma
+        theta = theta * sigma_w**2 / 2 * (1 - gamma / math.pi) + sigma
         gamma, q = 2 * np.arcsin(np.sqrt(fall / (2 * after))), after
     return {SIGMA: sigma, THETA: theta}
 

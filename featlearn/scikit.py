@@ -58,7 +58,8 @@ class GaussianProcessKernel(Kernel):
     def diag(self, X: Array) -> np.ndarray:
         """The (n,) values $k(x, x)$."""
         count = len(validate.as_tensor(X, "X", (1, 2, 3, 4)))
-        blocks = [self._matrix(X[i : i + 256]).diagonal() for i in range(0, count, 256)]
+        rows = X if isinstance(X, Tensor) else np.asarray(X)
+        blocks = [self._matrix(rows[i : i + 256]).diagonal() for i in range(0, count, 256)]
         return np.concatenate(blocks)
 
     def is_stationary(self) -> bool:

@@ -49,7 +49,8 @@ class WideKernel(kernels.KernelFunction):
     @property
     def recursion(self) -> recursion.Recursion:
         """The recursion with these parameters."""
-        return recursion.Recursion(self.depth, self.activation, self.sigma_w, self.sigma_b)
+        phi = activations.get(self.activation)
+        return recursion.Recursion(self.depth, phi, self.sigma_w, self.sigma_b)
 
 
 class NNGP(WideKernel):
@@ -83,7 +84,7 @@ def linearise(
         if shapes[0] != shapes[1]:
             raise ValueError("theta and theta0 must hold tensors of the same names and shapes")
         shift = {name: theta[name] - theta0[name] for name in theta0}
-        value, slope = jvp(lambda at: network(at, X), (theta0,), (shift,))
+        value, slope = jvp(lambda at: network(at, X), (theta0,), (shift,))[:2]
         return value + slope
 
     return f_lin

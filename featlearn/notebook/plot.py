@@ -21,7 +21,7 @@ from sklearn.manifold import smacof
 from torch import Tensor
 
 from featlearn import validate
-from featlearn.notebook.claims import PowerLaw, fit_power_law
+from featlearn.notebook.fits import PowerLaw, fit_power_law
 from featlearn.validate import Array
 
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
@@ -125,8 +125,8 @@ def theory(ax: Axes, x: Array, y: Array, label: str | None = "theory", color: st
     x, y = _numbers(x, "x", (0, 1)), _numbers(y, "y", (0, 1, 2))
     if x.shape[:1] != y.shape[:1]:
         raise ValueError(f"x and y must have one length, got shapes {x.shape} and {y.shape}")
-    style = {"color": _colour(color), "label": _legend(label)}
-    _axes(ax).plot(x, y, "--", linewidth=1.6, zorder=2, **style)
+    colour, legend = _colour(color), _legend(label)
+    _axes(ax).plot(x, y, "--", linewidth=1.6, zorder=2, color=colour, label=legend)
 
 
 def _seeds(x: Array, y: Array) -> tuple[np.ndarray, np.ndarray]:
