@@ -46,6 +46,17 @@ def test_escape_times_are_those_of_the_full_algorithm():
         assert abs((chain <= t).mean() - (full <= t).mean()) < 4.5 * math.sqrt(0.25 * 2 / 1500)
 
 
+@pytest.mark.parametrize(("step", "d"), [(1e-9, 3), (10.0, 3), (10.0, 4)])
+def test_one_step_in_low_dimension_is_that_of_the_full_algorithm(step, d):
+    """Where every degree of freedom counts: the law of the start, and of one large step."""
+    rng, runs = stream(f"test/online/one-step/{step:g}/{d}"), 20_000
+    full = np.isfinite(full_times(h2, slope2, d, step, runs, 1, rng)).mean()
+    chain = online.escape_times(
+        h2, slope2, np.full(runs, d), step, rng, limit=1, level=0.5, two_sided=True
+    )
+    assert abs(np.isfinite(chain).mean() - full) < 4.5 * math.sqrt(0.25 * 2 / runs)
+
+
 def test_a_large_level_takes_longer_and_a_limit_stops():
     d = np.full(200, 30)
     first, second = (
