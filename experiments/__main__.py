@@ -38,7 +38,7 @@ EXPERIMENTS = {
     ),
     "full-damian": Experiment(
         "runs the experiments of chapter 6 up to d = 100, resumable",
-        "5 on a GPU, hours without",
+        "6 on a GPU, hours without",
         "damian.json",
     ),
     "agreement": Experiment(
