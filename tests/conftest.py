@@ -37,21 +37,17 @@ ANY_NOTEBOOK, ANY_FILE = 30, 5
 
 
 class Elsewhere(nbval.plugin.RunningKernel):
-    """Where nbval runs a chapter: in an empty folder, as on Colab, in which it must leave nothing.
-
-    The appendices run where they are: the scoreboard reads the chapters beside it.
-    """
+    """Where nbval runs a notebook: in an empty folder, as on Colab, in which it leaves nothing."""
 
     def __init__(self, kernel_name, cwd, startup_timeout):
-        self.folder = TemporaryDirectory() if os.path.basename(cwd) == "chapters" else None
-        super().__init__(kernel_name, self.folder.name if self.folder else cwd, startup_timeout)
+        self.folder = TemporaryDirectory()
+        super().__init__(kernel_name, self.folder.name, startup_timeout)
 
     def stop(self):
         super().stop()
-        if self.folder:
-            left = os.listdir(self.folder.name)
-            self.folder.cleanup()
-            assert left == []
+        left = os.listdir(self.folder.name)
+        self.folder.cleanup()
+        assert left == []
 
 
 nbval.plugin.RunningKernel = Elsewhere
