@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from featlearn import (
+    activations,
     beyond,
     damian,
     gp,
@@ -184,6 +185,22 @@ def kernel_cases() -> Iterator[Case]:
     )
     yield Case("kernels", "RandomFeatures, relu", partial(features, random_features.relu_features))
 
+    def transformed(at: Setting) -> Tensor:
+        model = random_features.RandomFeatures(40, random_state=at.rng("features"))
+        return model.fit(points(at)).transform(points(at, 17))
+
+    yield Case("kernels", "RandomFeatures, estimator", transformed)
+
+    def duals(name: str, at: Setting) -> Tensor:
+        sigma, X = activations.get(name), points(at)
+        K, q = X @ X.T, X.square().sum(dim=1)
+        pairs = (q[:, None], 0.9 * K, q)
+        moments = torch.stack([sigma.second_moment(q), sigma.derivative_moment(q)])
+        return torch.cat([sigma.dual(*pairs), sigma.derivative_dual(*pairs), moments])
+
+    for name in ("relu", "erf", "tanh"):
+        yield Case("kernels", f"Activation, {name}", partial(duals, name))
+
 
 def solver_cases() -> Iterator[Case]:
     """Every way to solve (K + λI)α = y, and the Gaussian processes on top."""
@@ -224,7 +241,7 @@ def solver_cases() -> Iterator[Case]:
     def preconditioned(at: Setting) -> linalg.MatVec:
         return linalg.nystrom_preconditioner(system(at)[0][:, :8], np.arange(8), 1.0)
 
-    yield case("richardson", partial(iterative, linalg.richardson, step=0.1))
+    yield case("richardson", partial(iterative, linalg.richardson, learning_rate=0.1))
     yield case("conjugate_gradients", partial(iterative, linalg.conjugate_gradients))
     yield case("nystrom_preconditioner", lambda at: preconditioned(at)(labels(at)))
     yield case(
@@ -269,7 +286,7 @@ def solver_cases() -> Iterator[Case]:
         "GaussianProcess.sample",
         lambda at: process(at).sample(points(at, 17), 3, at.rng("functions")),
     )
-    yield gauss("root", lambda at: gp.covariance_root(system(at)[0]))
+    yield gauss("covariance_root", lambda at: gp.covariance_root(system(at)[0]))
     for t in (3.0, math.inf):
         yield gauss(
             f"after_training, t = {t:g}",
@@ -309,7 +326,7 @@ def network_cases() -> Iterator[Case]:
 
     def forward(parametrisation: str, at: Setting) -> Tensor:
         net, theta = network(at, 3, parametrisation=parametrisation)
-        return net(theta, points(at))
+        return flat(net(theta, points(at)), *net.layers(theta, points(at)))
 
     for name in ("ntk", "standard", "mup"):
         yield Case("networks", f"Network, {name}", partial(forward, name))
@@ -477,7 +494,7 @@ def damian_cases() -> Iterator[Case]:
         train, kept = f.sample(200, at.rng("x")), f.sample(50, at.rng("kept"))
         test = f.stratified(100, at.rng("test"))
         net = method(train.X, train.y, kept, at.rng("net"), width=100, ridges=[1e-3, 1e-1])
-        return test, net(test.X)
+        return test, net(test.X) + net.features(test.X).mean(dim=1)
 
     def shares(at: Setting) -> float:
         test, outputs = fitted(damian.algorithm1, at)
@@ -485,7 +502,7 @@ def damian_cases() -> Iterator[Case]:
 
     yield case("algorithm1", lambda at: fitted(damian.algorithm1, at)[1])
     yield case("fixed_features", lambda at: fitted(damian.fixed_features, at)[1])
-    yield case("learned", shares)
+    yield case("fraction_learned", shares)
 
     def by_kernel(at: Setting) -> Tensor:
         f = target(at)
@@ -571,7 +588,7 @@ def shi_cases() -> Iterator[Case]:
         return torch.cat([net(at, kind).features(x, noise) for noise in (0.0, 0.3)])
 
     def slopes(kind: str, at: Setting) -> Tensor:
-        return shi.slope(labels(at), 0.3, kind)
+        return flat(shi.slope(labels(at), 0.3, kind), shi.activation(labels(at), 0.3, kind))
 
     for kind in shi.ACTIVATIONS:
         yield case(f"Net.features, {kind}", partial(forward, kind))
@@ -677,12 +694,12 @@ def rfm_cases() -> Iterator[Case]:
 
     yield Case(
         group,
-        "RecursiveFeatureMachine.metrics",
-        lambda at: flat(*machine(at).metrics, machine(at).next_metric_),
+        "RecursiveFeatureMachine.metrics_",
+        lambda at: flat(*machine(at).metrics_, machine(at).next_metric_),
     )
     yield Case(group, "RecursiveFeatureMachine.predict", lambda at: machine(at).predict(points(at)))
     yield Case(group, "agop", lambda at: rfm.agop(points(at)))
-    yield Case(group, "root", lambda at: linalg.matrix_sqrt(rfm.agop(points(at))))
+    yield Case(group, "matrix_sqrt", lambda at: linalg.matrix_sqrt(rfm.agop(points(at))))
     yield Case(
         group, "trace_fraction", lambda at: rfm.trace_fraction(rfm.agop(points(at)), target(at).U)
     )
