@@ -23,7 +23,14 @@ def _notebooks(directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise ValueError(f"directory must be an existing folder, got {str(directory)!r}")
     for path in sorted(directory.rglob("*.ipynb")):
         if ".ipynb_checkpoints" not in path.parts:
-            yield str(path.relative_to(directory)), json.loads(path.read_text(encoding="utf-8"))
+            yield str(path.relative_to(directory)), _load(path)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} must be a notebook in JSON: {error}") from error
 
 
 def collect(directory: str | Path) -> Records:

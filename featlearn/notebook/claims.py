@@ -2,7 +2,7 @@
 
 Each function below settles one claim. It prints one line, leaves a machine-readable record in the
 notebook's output (`featlearn.notebook.records`), and raises `ClaimFailed` if the rule is broken.
-The scoreboard reads the records with `collect`; there is no other register.
+The scoreboard reads the records with `read`; there is no other register.
 
 Measured digits follow the sign ``≈`` in the printed line. They are this machine's and this seed's;
 nbval masks them (see ``tests/sanitize.cfg``), because the rule has already judged them.
@@ -19,7 +19,7 @@ from IPython.display import display
 
 from featlearn import validate
 from featlearn.notebook.fits import PowerLaw, crossing, fit_power_law
-from featlearn.notebook.records import ID, RECORD, SIGNS, Claim, _short, collect, read
+from featlearn.notebook.records import ID, RECORD, SIGNS, Claim, _short, read
 from featlearn.validate import Array
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "ClaimFailed",
     "PowerLaw",
     "bound",
-    "collect",
     "crossing",
     "equals",
     "exponent",

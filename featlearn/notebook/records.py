@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from featlearn import validate
@@ -105,20 +103,3 @@ def read(notebook: Mapping[str, Any]) -> list[Claim]:
                     Claim(**{**record, "interval": None if interval is None else tuple(interval)})
                 )
     return found
-
-
-def collect(directory: str | Path) -> dict[str, list[Claim]]:
-    """The recorded claims of every notebook below `directory`, by the notebook's relative path."""
-    directory = Path(validate.instance(directory, "directory", (str, Path)))
-    if not directory.is_dir():
-        raise ValueError(f"directory must be an existing folder, got {str(directory)!r}")
-    paths = sorted(p for p in directory.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
-    claims = {str(p.relative_to(directory)): read(_load(p)) for p in paths}
-    return {path: found for path, found in claims.items() if found}
-
-
-def _load(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} must be a notebook in JSON: {error}") from error

@@ -6,8 +6,7 @@ from functools import cache
 
 import pytest
 
-from book import notebooks
-from featlearn.notebook import claims
+from book import notebooks, scoreboard
 
 PAGE = notebooks.CHAPTERS / "appendix" / "coverage.md"
 
@@ -149,7 +148,7 @@ def places():
 def recorded():
     """The recorded claims of every item, as {item: [id, …]}, in the order of the notebooks."""
     found = {}
-    for records in claims.collect(notebooks.CHAPTERS).values():
+    for records in scoreboard.collect(notebooks.CHAPTERS).values():
         for claim in records:
             found.setdefault(claim.id.split(".")[0], []).append(claim.id)
     return found

@@ -143,11 +143,6 @@ def test_open_never_counts_as_passed(capsys):
             "reason must not be empty",
         ),
         (
-            lambda: claims.collect("no such folder"),
-            ValueError,
-            "directory must be an existing folder",
-        ),
-        (
             lambda: fit_power_law([1, 2], np.ones((3, 2))),
             ValueError,
             "x must be a vector with at least three",
@@ -295,21 +290,11 @@ def test_seconds_are_not_shown_with_the_claim():
     assert quick.line() == slow.line() and quick.card() == slow.card()
 
 
-def test_collect_reads_outputs_and_nothing_else(tmp_path):
+def test_records_are_read_from_outputs_and_nothing_else():
     claim = Claim("ker-x", "s", "S", "1", "r", "holds", 1.0)
-    (tmp_path / "a").mkdir()
-    with_record = {"cells": [{"outputs": [{"metadata": {claims.RECORD: asdict(claim)}}]}]}
-    (tmp_path / "a" / "b.ipynb").write_text(json.dumps(with_record))
-    (tmp_path / "c.ipynb").write_text(
-        json.dumps({"cells": [{"source": "claims.equals('ker-z')", "outputs": []}]})
-    )
-    assert claims.collect(tmp_path) == {"a/b.ipynb": [claim]}
-
-
-def test_a_damaged_notebook_is_named(tmp_path):
-    (tmp_path / "a.ipynb").write_text('{"cells": [')
-    with pytest.raises(ValueError, match=r"a\.ipynb must be a notebook in JSON"):
-        claims.collect(tmp_path)
+    with_record = {"outputs": [{"metadata": {claims.RECORD: asdict(claim)}}]}
+    without = {"source": "claims.equals('ker-z')", "outputs": []}
+    assert claims.read({"cells": [with_record, without]}) == [claim]
 
 
 @pytest.mark.parametrize(
@@ -326,7 +311,6 @@ def test_a_damaged_notebook_is_named(tmp_path):
         ),
         (lambda: claims.bound(**ABOUT, measured=1, at_most="two"), "at_most must be an array"),
         (lambda: claims.read(None), "notebook must be a Mapping"),
-        (lambda: claims.collect(None), "directory must be a str or Path"),
         (lambda: fit_power_law("abc", np.ones((3, 3))), "x must be an array of numbers"),
         (lambda: fit_power_law([1, 2, 3], None), "y must be an array of numbers"),
         (lambda: fit_power_law([1, 2, 3], np.ones((3, 3)), resamples=10**9), "resamples must be"),

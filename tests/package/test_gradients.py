@@ -100,7 +100,7 @@ def test_promotion_is_symmetric(name):
     assert k(X, Y.numpy()).dtype == k(Y.numpy(), X).dtype == torch.float64
 
 
-@pytest.mark.parametrize("name", set(KERNELS) - {"random features"})
+@pytest.mark.parametrize("name", [name for name in KERNELS if name != "random features"])
 def test_vectors_give_numbers(name):
     k, X = KERNELS[name], points()
     torch.testing.assert_close(k(X[0], X[1]), k(X)[0, 1])
