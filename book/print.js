@@ -10,7 +10,7 @@ function fit() {
     wide.forEach(([e], i) => { e.style.fontSize = sizes[i] + "px"; });
   };
   shrink(all("mjx-container[display]"), e => e.firstElementChild.offsetWidth, e => e.clientWidth);
-  shrink(all("p > mjx-container:not([display])"), e => e.offsetWidth, e => room(e.parentElement));
+  shrink(all("p mjx-container:not([display])"), e => e.offsetWidth, e => room(e.closest("p")));
   for (let round = 0; round < 3; round++) shrink(all("table"), e => e.offsetWidth, e => room(e.parentElement));
 }
 
