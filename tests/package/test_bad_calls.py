@@ -188,7 +188,6 @@ EXAMPLES = {  # by the name of the parameter
     "delta": lambda: 0.4,
     "describe": lambda: "counting",
     "device": lambda: "cpu",
-    "directory": lambda: "chapters",
     "dtype": lambda: torch.float64,
     "eigenvalues": lambda: np.array([1.0, 0.1]),
     "energies": lambda: [0.5, 0.3, 0.2],
