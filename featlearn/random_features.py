@@ -216,7 +216,7 @@ def train(Phi: Array, y: Array, theta: Array, *, learning_rate: float, steps: in
             f"theta must have {Phi.shape[1]} columns, one per feature, got {theta.shape[1]}"
         )
     eta = validate.real(learning_rate, "learning_rate", above=0)
-    steps = validate.integer(steps, "steps", at_least=0)
+    steps = validate.integer(steps, "steps", at_least=0, at_most=10**8)
     features, y, theta = Phi / math.sqrt(Phi.shape[1]), y.to(Phi), theta.to(Phi, copy=True)
     for _ in range(steps):
         theta = torch.addmm(theta, theta @ features.T - y, features, alpha=-eta)
