@@ -219,7 +219,8 @@ class Activation:
     @property
     def kink(self) -> float:
         r"""$\varphi'(0^+) - \varphi'(0^-)$, zero for a smooth function."""
-        left, right = self._slope(torch.tensor([-1e-9, 1e-9], dtype=torch.float64)).tolist()
+        sides = self._slope(torch.tensor([-1e-9, 1e-9], dtype=torch.float64))
+        left, right = (side.item() for side in sides)
         return right - left if abs(right - left) > 1e-6 else 0.0
 
     def derivative_dual(self, q_x: Array, q_xy: Array, q_y: Array) -> Tensor:
@@ -230,7 +231,8 @@ class Activation:
         return self._derivative_dual(*_covariances(q_x, q_xy, q_y))
 
     def _derivative_dual(self, q_x: Tensor, q_xy: Tensor, q_y: Tensor) -> Tensor:
-        left, right = self.function(torch.tensor([-1e-9, 1e-9], dtype=torch.float64)).tolist()
+        sides = self.function(torch.tensor([-1e-9, 1e-9], dtype=torch.float64))
+        left, right = (side.item() for side in sides)
         if abs(right - left) > 1e-6:
             raise ValueError(
                 f"activation {self.name!r} jumps at zero, so that no tangent kernel exists"

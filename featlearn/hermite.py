@@ -97,9 +97,9 @@ def grid(r: int, degree: int) -> tuple[Tensor, Tensor]:
 
 @cache
 @torch.inference_mode(False)
-def _weighted(degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def _weighted(degree: int) -> tuple[Tensor, Tensor]:
     z, weights = _rule()
-    return z.to(device), (weights * _polynomials(z, degree)).to(device)
+    return z, weights * _polynomials(z, degree)
 
 
 def coefficients(function: Callable[[Tensor], Tensor], degree: int, q: Array = 1.0) -> Tensor:
@@ -126,7 +126,7 @@ def coefficients(function: Callable[[Tensor], Tensor], degree: int, q: Array = 1
 
 
 def _coefficients(function: Callable[[Tensor], Tensor], degree: int, q: Tensor) -> Tensor:
-    z, weighted = _weighted(degree, q.device)
+    z, weighted = (part.to(q.device) for part in _weighted(degree))
     return torch.einsum("...i,ki->k...", function(q.sqrt()[..., None] * z), weighted)
 
 

@@ -180,6 +180,11 @@ def _check_mode(model: torch.nn.Module) -> None:
             )
 
 
+def _usable(value: Tensor) -> Tensor:
+    """`value`, or a copy of what inference mode has made, for gradients outside of it."""
+    return value.clone() if value.is_inference() else value
+
+
 def _module_ntk(model: torch.nn.Module, X: Array, Y: Array | None) -> Tensor:
     _check_mode(model)
     trained = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
@@ -204,7 +209,9 @@ def _module_ntk(model: torch.nn.Module, X: Array, Y: Array | None) -> Tensor:
         return functional_call(model, at, (x[None],)).reshape(outputs)
 
     def gradients(block: Tensor) -> list[Tensor]:
-        parts = vmap(jacrev(value), in_dims=(None, 0))(trained, block)
+        with torch.inference_mode(False):  # inside it the jacrev of torch 2.2 gives zeros
+            at, points = {name: _usable(p) for name, p in trained.items()}, _usable(block)
+            parts = vmap(jacrev(value), in_dims=(None, 0))(at, points)
         return [part.reshape(len(block) * outputs, -1) for part in parts.values()]
 
     K = first.new_empty(len(X) * outputs, len(Y) * outputs)

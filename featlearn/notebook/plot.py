@@ -122,7 +122,7 @@ def ticks(ax: Axes, values: Array, axis: str = "x") -> None:
 
 def theory(ax: Axes, x: Array, y: Array, label: str | None = "theory", color: str = INK) -> None:
     """A prediction: a dashed line through y at x, (k,) each; several for y of shape (k, m)."""
-    x, y = _numbers(x, "x", (0, 1)), _numbers(y, "y", (0, 1, 2))
+    x, y = _numbers(x, "x", (0, 1, 2)), _numbers(y, "y", (0, 1, 2))
     if x.shape[:1] != y.shape[:1]:
         raise ValueError(f"x and y must have one length, got shapes {x.shape} and {y.shape}")
     colour, legend = _colour(color), _legend(label)
