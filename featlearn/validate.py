@@ -99,6 +99,11 @@ def _from_array(value: Any, name: str, like: tuple[Any, ...]) -> Tensor:
         raise TypeError(
             f"{name} must be an array of numbers, got a ragged {type(value).__name__}"
         ) from error
+    if array.dtype.kind == "O" and all(isinstance(entry, Integral) for entry in array.flat):
+        try:
+            array = array.astype(np.float64)  # integers too large for 64 bits
+        except OverflowError as error:
+            raise ValueError(f"{name} must have smaller entries: they overflow float64") from error
     if array.dtype.kind not in "fiubc":
         raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}")
     if array.dtype.kind != "c":

@@ -156,3 +156,11 @@ def test_no_kernel_waits_for_a_gpu(name, form):
             X = X.requires_grad_()  # as the formulas stand, without tiles
         with NoWaiting():
             FORMS[form](KERNELS[name], X, Y)
+
+
+def test_whole_numbers_beyond_64_bits_are_numbers():
+    assert fl.Gaussian(1e30)([[10**30], [0]])[0, 1].item() == pytest.approx(np.exp(-0.5))
+    with pytest.raises(ValueError, match="X must have smaller entries"):
+        fl.Gaussian()([[10**400]])
+    with pytest.raises(TypeError, match="X must be an array of numbers"):
+        fl.Gaussian()([[None]])
