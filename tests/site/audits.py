@@ -136,6 +136,7 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     for theme in ("dark", "light"):
         show(page, theme)
         faults += audit(page, "overflow", "pale")
+    faults += requests(site)  # of the whole page: its scripts miss what is thinned out
     page.evaluate("audits.thin()")
     page.evaluate(AXE)
     faults += page.evaluate("audits.violations", [None, STRUCTURE])
@@ -146,7 +147,7 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     heavy = weight(site)
     if heavy > HEAVIEST:
         faults.append(f"{heavy} bytes without MathJax: at most {HEAVIEST}")
-    said = [f"{path}: {fault}" for fault in dict.fromkeys(faults + requests(site))]
+    said = [f"{path}: {fault}" for fault in dict.fromkeys(faults)]
     return Visit(said, set(ids), links, heavy)
 
 
