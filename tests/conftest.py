@@ -20,20 +20,32 @@ settings.load_profile("featlearn")
 # Seconds that the longest files take, in round numbers: workers take files in this order, so that
 # all end at about the same time. A file that is not here counts as ANY_NOTEBOOK or ANY_FILE.
 SECONDS = {
-    "07_shi.ipynb": 150,
-    "test_pages.py": 150,
+    "test_pages.py": 180,
+    "06_damian.ipynb": 130,
+    "07_shi.ipynb": 115,
+    "08_feature_learning_kernels.ipynb": 100,
+    "test_printing.py": 90,
     "test_assignment.py": 90,
-    "06_damian.ipynb": 90,
-    "08_feature_learning_kernels.ipynb": 90,
-    "test_printing.py": 80,
-    "01_kernels.ipynb": 60,
-    "05_beyond_linearization.ipynb": 55,
-    "test_agreement.py": 40,
-    "test_live.py": 35,
-    "test_browser.py": 30,
-    "test_checks.py": 25,
+    "test_wheel.py": 85,
+    "05_beyond_linearization.ipynb": 85,
+    "04_ntk.ipynb": 75,
+    "01_kernels.ipynb": 70,
+    "03_wide_networks.ipynb": 70,
+    "test_browser.py": 60,
+    "test_live.py": 60,
+    "test_checks.py": 60,
+    "test_book.py": 60,
+    "test_ntk.py": 55,
+    "02_random_features.ipynb": 55,
+    "test_colab.py": 50,
+    "test_wide.py": 50,
+    "test_experiments.py": 45,
+    "test_sweep.py": 40,
+    "test_finish.py": 35,
+    "test_agreement.py": 35,
+    "test_bad_calls.py": 30,
 }
-ANY_NOTEBOOK, ANY_FILE = 30, 5
+ANY_NOTEBOOK, ANY_FILE = 20, 5
 
 
 class Elsewhere(nbval.plugin.RunningKernel):

@@ -101,32 +101,56 @@ def test_no_solution_is_left_and_every_one_is_in_its_notebook(path, exported, bo
         assert exercise.title in text(made) and exercise.title in text(solved)
 
 
-def shown(notebook):
-    """The texts of all results of cells."""
-    outputs = [output for cell in notebooks.code(notebook) for output in cell.outputs]
-    return [o.data.get("text/plain", "") for o in outputs if o.output_type == "execute_result"]
+def asked(path):
+    """The exercises of a chapter that ask for a function."""
+    return [exercise for exercise in exercises.read(notebooks.load(path)) if exercise.code]
+
+
+@pytest.fixture(scope="module")
+def verdicts(exported, tmp_path_factory):
+    """What the checks of each chapter say, of its stubs and then of its solutions.
+
+    Each notebook begins with nothing defined. All of them share a kernel, which loads torch once.
+    """
+    folder = tmp_path_factory.mktemp("empty")
+    sources, ends = [], {}
+    for path in CHAPTERS:
+        code = [cell.source for cell in notebooks.code(in_colab(exported, path))]
+        answers = [cell.source for cell in notebooks.code(exported[f"solutions/{path.name}"])]
+        set_up, imports, *solved = answers
+        stubs = code[-2 * len(asked(path)) :]
+        sources += ["%reset -f", set_up, imports, *stubs, "%reset -f", set_up, imports, *solved]
+        ends[path] = len(sources)
+    cells = [new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(sources)]
+    notebook = notebooks.execute(new_notebook(cells=cells), folder, allow_errors=True)
+    assert list(folder.iterdir()) == []
+    starts = [0, *ends.values()]
+    return {
+        path: [said for cell in notebook.cells[start:end] for said in shown(cell)]
+        for start, (path, end) in zip(starts, ends.items(), strict=False)
+    }
+
+
+def shown(cell):
+    """The first words of what the cell shows: a check's sign and function, or an error."""
+    for output in cell.outputs:
+        if output.output_type == "error":
+            yield f"{output.ename}: {output.evalue}"
+        elif output.output_type == "execute_result":
+            line = output.data.get("text/plain", "")
+            if line[:1] in "✓○✗":
+                yield line.split(":")[0]
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-def test_stubs_wait_solutions_pass_and_both_run_without_the_chapter(path, exported, tmp_path):
+def test_stubs_wait_solutions_pass_and_both_run_without_the_chapter(path, verdicts):
     """All else in an exported notebook comes before the first stub, as in the chapter, where nbval
     runs it.
     """
-    source = notebooks.load(path)
-    asked = [exercise for exercise in exercises.read(source) if exercise.code]
-    first = next(i for i, cell in enumerate(notebooks.code(source)) if exercises.is_solution(cell))
-    assert notebooks.code(source)[first:] == [cell for e in asked for cell in (e.code, e.check)]
-    set_up, imports, *solved = notebooks.code(exported[f"solutions/{path.name}"])
-    stubs = notebooks.code(in_colab(exported, path))[first:]
-    sources = [cell.source for cell in (set_up, imports, *stubs)] + ["%reset -f"]
-    sources += [cell.source for cell in (set_up, imports, *solved)]
-    cells = [new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(sources)]
-    notebook = notebooks.execute(new_notebook(cells=cells), tmp_path, allow_errors=True)
-    outputs = [output for cell in notebook.cells for output in cell.outputs]
-    assert [f"{o.ename}: {o.evalue}" for o in outputs if o.output_type == "error"] == []
-    assert list(tmp_path.iterdir()) == []
-    verdicts = [line.split(":")[0] for line in shown(notebook) if line[:1] in "✓○✗"]
-    assert verdicts == [f"{sign} {exercise.function}" for sign in "○✓" for exercise in asked]
+    code = notebooks.code(notebooks.load(path))
+    first = next(i for i, cell in enumerate(code) if exercises.is_solution(cell))
+    assert code[first:] == [cell for e in asked(path) for cell in (e.code, e.check)]
+    assert verdicts[path] == [f"{sign} {e.function}" for sign in "○✓" for e in asked(path)]
 
 
 def test_directives_nest_and_must_close():

@@ -50,9 +50,10 @@ def points(n=4, seed=0, dtype=torch.float64):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_derivative_in_the_points(name, form):
+    """For the series of tanh along random directions, which takes fewer evaluations."""
     X, Y = points().requires_grad_(), points(5, 1).requires_grad_()
     call = functools.partial(FORMS[form], KERNELS[name])
-    assert torch.autograd.gradcheck(call, (X, Y), atol=1e-6)
+    assert torch.autograd.gradcheck(call, (X, Y), atol=1e-6, fast_mode="tanh" in name)
 
 
 @pytest.mark.parametrize("form", FORMS)

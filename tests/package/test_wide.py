@@ -251,7 +251,8 @@ def test_both_is_differentiable():
 @pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
 @pytest.mark.parametrize("kernel", [wide.NNGP, NTK])
 def test_transforms_of_functions(kernel, activation):
-    k, X, Y = kernel(3, activation, 1.3, 0.2), points(5), points(5, seed=12)
+    depth = 2 if activation == "tanh" else 3  # its series is slow
+    k, X, Y = kernel(depth, activation, 1.3, 0.2), points(5), points(5, seed=12)
     K = k(X, Y)
     close = {"rtol": 1e-9, "atol": 1e-10}
     torch.testing.assert_close(torch.func.vmap(k)(X, Y), K.diagonal(), **close)

@@ -119,17 +119,25 @@
       nodes.map(node => `${id}: ${help}: ${node.html.slice(0, 160)} ${says(node)}`));
   };
 
-  // One element for all texts with the same chain of tags and classes, colours and type.
+  // One element for all texts that look the same: their colour and what they stand on, their
+  // type, and for links what tells them from the text around them.
   const kinds = () => {
     const found = new Map(), known = new Map([[null, ""]]);
-    const kind = element => {
+    const ground = element => {
       if (!known.has(element)) {
-        const {color, backgroundColor, opacity} = style(element);
-        const name = `${element.tagName}.${element.getAttribute("class")}`;
-        const above = kind(element.parentElement);
-        known.set(element, `${above}>${name} ${color} ${backgroundColor} ${opacity}`);
+        const {backgroundColor, backgroundImage, opacity} = style(element);
+        const clear = backgroundColor === "rgba(0, 0, 0, 0)" && backgroundImage === "none";
+        const above = ground(element.parentElement);
+        const own = clear && opacity === "1" ? "" : `${backgroundColor} ${backgroundImage} ${opacity}`;
+        const opaque = /^rgb\(/.test(backgroundColor) && backgroundImage === "none";
+        known.set(element, opaque && opacity === "1" ? own : above + own);
       }
       return known.get(element);
+    };
+    const kind = element => {
+      const link = element.closest("a"), {color} = style(element);
+      const around = link && `${style(link).textDecorationLine} ${style(link.parentElement).color}`;
+      return `${color} on ${ground(element)} in ${around}`;
     };
     for (const element of all("body *")) {
       const texts = [...element.childNodes].filter(node => node.nodeType === 3);

@@ -75,12 +75,18 @@ def test_index_lists_every_block_twice_and_links_to_it():
     assert sorted(found[len(expected) :]) == sorted(expected)
 
 
+@cache
+def by_id(page):
+    """The elements of a page by their ids."""
+    return {tag["id"]: tag for tag in soup(page).select("[id]")}
+
+
 def test_index_shows_the_numbers_and_names_of_the_pages():
     by_chapter = soup("chapters/appendix/theorems").select("ul.fl-theorems")[:-1]
     for item in (item for part in by_chapter for item in part.select("li")):
         page, anchor = item.a["href"].split("#")
         page = posixpath.normpath(f"chapters/appendix/{page}").removesuffix(".html")
-        title = soup(page).find(id=anchor).select_one(".admonition-title")
+        title = by_id(page)[anchor].select_one(".admonition-title")
         number, name = title.get_text().split("(", 1)
         assert item.get_text().split() == [
             *number.split(),

@@ -5,6 +5,7 @@ the package's.
 import json
 import math
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -109,12 +110,24 @@ def page(chromium):
     page.close()
 
 
+@cache
+def short(name):
+    """The page of a figure with no more of its article than the figure and the figure's data."""
+    html = (SITE / PAGES[name]).read_text(encoding="utf-8")
+    start, end = html.index('<article class="bd-article"'), html.index("</article>")
+    figure = re.search(rf'<figure [^>]*id="fig-live-{name}">.*?</figure>', html[start:end], re.S)
+    stored = re.search(rf'<script [^>]*id="live-{name}">.*?</script>', html[start:end], re.S)
+    article = f'<article class="bd-article"><h1>Title</h1>{figure[0]}{stored[0]}'
+    return html[:start] + article + html[end:]
+
+
 def opened(page, name):
-    """The page of a figure, without its maths, which takes long to set."""
+    """The page of a figure in short, and without its maths: both take long to load."""
     site = browser.Folder(page, SITE)
     page.route(
         "**/mathjax/**", lambda route: route.fulfill(body="", content_type="text/javascript")
     )
+    site.documents[f"/{PAGES[name]}"] = short(name)
     site.open(PAGES[name])
     return site
 
