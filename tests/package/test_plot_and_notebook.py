@@ -4,6 +4,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import torch
 
 from featlearn import data, notebook
 from featlearn.notebook import plot
@@ -126,3 +127,36 @@ def test_stored_results_say_where_they_come_from():
     assert {"command", "commit", "machine", "seconds"} <= stored.keys()
     with pytest.raises(ValueError, match="name must be one of"):
         data.load("nothing")
+
+
+def test_the_map_of_cosines_recovers_plane_angles():
+    angles = torch.linspace(0, 6, 25, dtype=torch.float64)
+    points = torch.stack([angles.cos(), angles.sin()], dim=1)
+    flat = plot.cosine_map(points @ points.T)
+    torch.testing.assert_close(
+        torch.cdist(flat, flat), torch.cdist(points, points), rtol=0, atol=1e-4
+    )
+
+
+def test_the_map_of_cosines_has_less_stress_than_classical_scaling():
+    points = torch.nn.functional.normalize(
+        torch.as_tensor(np.random.default_rng(0).standard_normal((30, 8))), dim=1
+    )
+    C, distances = points @ points.T, torch.cdist(points, points)
+    centred = C - C.mean(0) - C.mean(1, keepdim=True) + C.mean()
+    values, vectors = torch.linalg.eigh(centred)
+    start = vectors[:, -2:] * values[-2:].sqrt()
+    flat = plot.cosine_map(C)
+    stress = [(torch.cdist(x, x) - distances).square().sum() for x in (start, flat)]
+    assert stress[1] < 0.8 * stress[0]
+    torch.testing.assert_close(flat, plot.cosine_map(C))
+    noisy = C.float() + 1e-7 * torch.triu(torch.ones(30, 30))
+    assert torch.isfinite(plot.cosine_map(noisy)).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"), [((1, 1), "at least two"), ((2, 3), "C must be square")]
+)
+def test_the_map_of_cosines_wants_a_square_matrix(shape, message):
+    with pytest.raises(ValueError, match=message):
+        plot.cosine_map(torch.ones(shape))

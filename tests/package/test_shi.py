@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from featlearn import data, shi
-from featlearn.notebook import plot
 from featlearn.shi import Net, Patterns, odd, structured_counts, uniform_counts
 
 
@@ -447,29 +446,6 @@ def test_krawtchouk_is_the_sum_of_all_parities(D, k):
         assert values[w] == sum(math.prod(signs[j] for j in A) for A in combinations(range(D), k))
 
 
-def test_the_map_of_cosines_recovers_plane_angles():
-    angles = torch.linspace(0, 6, 25, dtype=torch.float64)
-    points = torch.stack([angles.cos(), angles.sin()], dim=1)
-    flat = plot.cosine_map(points @ points.T)
-    torch.testing.assert_close(
-        torch.cdist(flat, flat), torch.cdist(points, points), rtol=0, atol=1e-4
-    )
-
-
-def test_the_map_of_cosines_has_less_stress_than_classical_scaling():
-    points = torch.nn.functional.normalize(torch.as_tensor(rng().standard_normal((30, 8))), dim=1)
-    C, distances = points @ points.T, torch.cdist(points, points)
-    centred = C - C.mean(0) - C.mean(1, keepdim=True) + C.mean()
-    values, vectors = torch.linalg.eigh(centred)
-    start = vectors[:, -2:] * values[-2:].sqrt()
-    flat = plot.cosine_map(C)
-    stress = [(torch.cdist(x, x) - distances).square().sum() for x in (start, flat)]
-    assert stress[1] < 0.8 * stress[0]
-    torch.testing.assert_close(flat, plot.cosine_map(C))
-    noisy = C.float() + 1e-7 * torch.triu(torch.ones(30, 30))
-    assert torch.isfinite(plot.cosine_map(noisy)).all()
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -532,9 +508,7 @@ def test_the_map_of_cosines_has_less_stress_than_classical_scaling():
         (lambda: standard().inputs(torch.ones(4, 1)), "phi must have 20 columns"),
         (lambda: Patterns([0], {1}, 1, [0.0, 1.0]).inputs(torch.ones(1, 1)), "counts must vary"),
         (lambda: standard().sample(0, rng()), "n must be at least 1"),
-        (lambda: plot.cosine_map(torch.ones(1, 1)), "at least two"),
         (lambda: shi.walsh(torch.ones(6, 1)), "power of two"),
-        (lambda: plot.cosine_map(torch.ones(2, 3)), "C must be square"),
     ],
 )
 def test_errors_name_the_argument(call, message):
