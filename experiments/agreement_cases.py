@@ -48,7 +48,7 @@ class Numbers(np.random.Generator):
 
     def rounded(self, values: Any) -> np.ndarray:
         """The values as they enter a case."""
-        values = np.float64(np.float32(values))
+        values = np.asarray(values, np.float32).astype(np.float64)[()]
         return (
             values
             if self.xi is None

@@ -307,13 +307,13 @@ def text(value: Any, name: str) -> str:
 
 
 def device(value: Any, name: str = "device") -> torch.device:
-    """`value` as a device of this machine's torch."""
+    """`value`, a name or a device of torch, as a device of this machine's torch."""
     try:
-        found = torch.device(value)
-    except (TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"{name} must name a device such as 'cpu' or 'cuda', got {_brief(value)}"
-        ) from error
+        found = torch.device(value) if isinstance(value, (str, torch.device)) else None
+    except RuntimeError:
+        found = None
+    if found is None:
+        raise ValueError(f"{name} must name a device such as 'cpu' or 'cuda', got {_brief(value)}")
     if found.type == "meta":
         raise ValueError(f"{name} must hold numbers, got 'meta'")
     return found
