@@ -187,14 +187,14 @@ class Matern(KernelFunction):
         scale = self.bandwidth / math.sqrt(2 * self.nu)
         X, Y = X / scale, Y / scale
         D2 = _squared_distances(X, Y, same)
-        # Equal points have distance 0, not the root of a rounding error.
-        x2, y2 = ((Z - X.mean(dim=0)).square().sum(dim=1).detach() for Z in (X, Y))
-        equal = D2.detach() <= 4 * torch.finfo(D2.dtype).eps * (x2[:, None] + y2)
         if differentiated(D2):
-            r = torch.where(equal, 0, torch.where(equal, 1, D2).sqrt())
+            x2, y2 = ((Z - X.mean(dim=0)).square().sum(dim=1).detach() for Z in (X, Y))
+            rounding = 4 * torch.finfo(D2.dtype).eps * (x2[:, None] + y2)
+            apart = rounding < D2
+            r = torch.where(apart, torch.where(apart, D2, 1).sqrt(), 0)
             decay = torch.exp(-r)
             return decay if self.nu == 0.5 else decay * self._factor(r)
-        r = D2.masked_fill_(equal, 0).sqrt_()
+        r = D2.sqrt_()
         if self.nu == 0.5:
             return r.neg_().exp_()
         factor = self._factor(r)
