@@ -50,7 +50,8 @@ def test_text_is_painted_before_mathjax_arrives(site):
     assert site.page.locator("mjx-container").count() == 0
 
 
-def test_search_finds_a_theorem_by_its_name(quick, chapter="chapters/02_random_features.html"):
+def test_search_finds_a_theorem_by_its_name(quick):
+    chapter = "chapters/02_random_features.html"
     soup = BeautifulSoup((SITE / chapter).read_text(encoding="utf-8"), "html.parser")
     titles = [
         title.get_text()
