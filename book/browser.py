@@ -13,7 +13,8 @@ OLDEST = 131  # the first version of Chromium that prints page numbers from a st
 BROWSERS = ("chromium", "google-chrome", "chromium-browser")
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    " --disable-component-update --disable-sync"
+    " --disable-component-update --disable-sync --disable-gpu-compositing"
+    " --disable-software-rasterizer --num-raster-threads=1"
 )
 # A name that cannot exist: every request is answered from the folder or refused.
 HOST = "http://book.invalid"
