@@ -412,3 +412,12 @@ def test_predictions_do_not_depend_on_the_block():
     ]
     for other in values[1:]:
         np.testing.assert_allclose(other, values[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
+def test_equal_points_of_two_sets_have_distance_zero(nu):
+    """Not the root of a rounding error, which is 1e-8 and depends on the order of the points."""
+    X = torch.as_tensor(np.random.default_rng(0).uniform(0, 3, (50, 3)))
+    assert torch.equal(
+        kernels.Matern(nu)(X, X.flip(0)).fliplr().diagonal(), torch.ones(50).double()
+    )
