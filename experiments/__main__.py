@@ -26,6 +26,11 @@ EXPERIMENTS = {
         "speed.json, speed_cuda.json",
     ),
     "solvers": Experiment("times the kernel solvers of chapter 1", "10", "solvers.json"),
+    "single-index": Experiment(
+        "tunes the kernels and networks of page 1.4 on draws of their own",
+        "15",
+        "single_index.json",
+    ),
     "kernel-scale": Experiment(
         "times kernel regression up to a million points, against the roofline",
         "5",
