@@ -13,6 +13,7 @@ from featlearn import validate
 RECORD = "featlearn-claim"
 ID = re.compile(r"[a-z]+(-[a-z0-9]+)+(\.[a-z0-9]+(-[a-z0-9]+)*)?")
 SIGNS = {"holds": "✓", "fails": "✗", "open": "○"}
+KINDS = ("prediction", "comparison", "identity", "open")
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Claim:
     (``ker-flow.order``). `predicted` and `rule` are text; `measured` and `interval` are numbers.
     `seconds` is the time since the claim before it was settled, for the first one since this module
     was imported; so the seconds of a notebook add up to its running time from there to the last
-    claim.
+    claim. `kind` is one of `KINDS`, or empty on pages that do not sort their claims; `rival` says
+    what the rule rejects, and `limits` between which numbers it lets the measured values lie.
     """
 
     id: str
@@ -36,6 +38,9 @@ class Claim:
     interval: tuple[float, float] | None = None
     reason: str = ""
     seconds: float | None = None
+    kind: str = ""
+    rival: str = ""
+    limits: tuple[float | None, float | None] | None = None
 
     def _ipython_display_(self) -> None:
         """Nothing: a claim is shown once, when it is settled."""
@@ -50,7 +55,26 @@ class Claim:
         parts.append(
             f"not shown here: {self.reason}" if self.verdict == "open" else f"rule: {self.rule}"
         )
+        if self.rival:
+            parts.append(f"rejected: {self.rival}")
+        if self.verdict == "fails" and self.reason:
+            parts.append(self.reason)
         return " | ".join(parts)
+
+    @property
+    def anchor(self) -> str:
+        """Where the page shows the claim."""
+        return "claim-" + self.id.replace(".", "-")
+
+    def brief(self) -> str:
+        """The claim within a sentence, ``✓ predicted 0.5, measured ≈ 0.503``."""
+        value = "" if self.measured is None else f"≈ {_plain(self.measured)}"
+        if self.rule.startswith("each measured / "):
+            over = self.rule.split()[3]
+            return f"{SIGNS[self.verdict]} measured / {over} {value}"
+        said = [f"predicted {self.predicted}"] if self.predicted else []
+        said += [f"measured {value}"] if value else []
+        return f"{SIGNS[self.verdict]} {', '.join(said) or self.verdict}"
 
     def measurement(self) -> str:
         """Measured value and interval, ``≈ 0.51 [0.49, 0.53]``."""
@@ -73,14 +97,18 @@ class Claim:
             for key, value in facts
             if value
         )
-        anchor = "claim-" + self.id.replace(".", "-")
         verdict = f"{SIGNS[self.verdict]} {self.verdict}"
         return (
-            f'<div class="fl-claim fl-{self.verdict}" id="{anchor}">'
+            f'<div class="fl-claim fl-{self.verdict}" id="{self.anchor}">'
             f'<div class="fl-head"><span class="fl-verdict">{verdict}</span> '
             f"<code>{self.id}</code> {html.escape(self.says)}</div>"
             f'<div class="fl-facts">{rows}</div></div>'
         )
+
+
+def _plain(number: float) -> str:
+    """A number with three digits, up to a million without a power of ten."""
+    return f"{number:,.0f}" if 1000 <= abs(number) < 10**6 else _short(number)
 
 
 def _short(number: float) -> str:
@@ -98,8 +126,10 @@ def read(notebook: Mapping[str, Any]) -> list[Claim]:
         for output in cell.get("outputs", []):
             record = output.get("metadata", {}).get(RECORD)
             if record is not None:
-                interval = record["interval"]
-                found.append(
-                    Claim(**{**record, "interval": None if interval is None else tuple(interval)})
-                )
+                pairs = {
+                    name: tuple(record[name])
+                    for name in ("interval", "limits")
+                    if record.get(name) is not None
+                }
+                found.append(Claim(**{**record, **pairs}))
     return found

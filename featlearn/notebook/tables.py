@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from featlearn.notebook.claims import SIGNS
+from featlearn.notebook.records import SIGNS
 
 
 @dataclass(frozen=True)

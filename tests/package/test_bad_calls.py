@@ -70,6 +70,8 @@ OWN_WORDS = {  # clear errors that name something else than the argument
 }
 ALSO_GOOD = {  # (function, parameter, value): why it is no bad value here
     ("notebook.glue", "value", "a string"): "words are glued too",
+    ("notebook.claims.prediction", "measured", "a number"): "one run",
+    ("notebook.claims.identity", "gap", "a number"): "one run",
     ("sweep.run", "experiment", "a function that returns NaN"): "an experiment without an answer",
 }
 PASSED_ON = {  # (function, parameter): why NaN or infinity may go in and come out
@@ -80,6 +82,7 @@ PASSED_ON = {  # (function, parameter): why NaN or infinity may go in and come o
     ): "acts entry by entry, also in a network that diverges",
     ("networks.Network.", "X"): "called in every step of a training, which checks X once",
     ("notebook.claims.leave_open", "measured"): "an open claim has no verdict",
+    ("notebook.claims.not_shown", "measured"): "an open claim has no verdict",
     ("notebook.fits.crossing", "y"): "nobody knows where a curve with a NaN crosses",
     ("notebook.plot.", "x"): "NaN leaves a gap in a curve",
     ("notebook.plot.", "y"): "NaN leaves a gap in a curve",
@@ -146,6 +149,11 @@ def two_layer():
 
 def ensemble():
     return RNG(5).standard_normal((2, 6, 3)), RNG(6).standard_normal((2, 6))
+
+
+def trained():
+    X, y = ensemble()
+    return networks.TwoLayerEnsemble(4, steps=2, random_state=0).fit(X, y)
 
 
 EXAMPLES = {  # by the name of the parameter
@@ -349,7 +357,41 @@ CALLS = {  # by the name of the function: what differs from EXAMPLES
     "notebook.claims.exponent": {"predicted": lambda: 0.5},
     "notebook.fits.fit_power_law": {"y": SEEDS_BY_X, "resamples": lambda: 100},
     "notebook.claims.leave_open": {"predicted": lambda: "a slope"},
+    "notebook.claims.prediction": {
+        "measured": lambda: [1.0, 1.1],
+        "predicted": lambda: 1.0,
+        "tol": lambda: 0.2,
+        "rival": lambda: ("twice as much", 2.0),
+        "at_most": None,
+        "at_least": None,
+    },
+    "notebook.claims.comparison": {
+        "smaller": lambda: [1.0, 1.1, 0.9, 1.0],
+        "larger": lambda: [3.0, 3.1, 3.3, 2.9],
+        "rival": lambda: "no difference",
+    },
+    "notebook.claims.identity": {"gap": lambda: [0.0, 1e-12]},
+    "notebook.claims.not_shown": {"predicted": lambda: "a slope"},
     "notebook.records.read": {"notebook": lambda: {"cells": []}},
+    "single_index.link": {"name": lambda: "|z|"},
+    "single_index.draw": {"g": lambda: np.abs, "runs": lambda: 2},
+    "single_index.kernel_errors": {
+        "X": lambda: ensemble()[0],
+        "y": lambda: ensemble()[1],
+        "X_test": lambda: ensemble()[0],
+        "y_test": lambda: ensemble()[1],
+    },
+    "single_index.train": {
+        "X": lambda: ensemble()[0],
+        "y": lambda: ensemble()[1],
+        "options": None,
+    },
+    "single_index.network_errors": {
+        "net": trained,
+        "X_test": lambda: ensemble()[0],
+        "y_test": lambda: ensemble()[1],
+    },
+    "single_index.alignment": {"net": trained, "U": lambda: RNG(8).standard_normal((2, 3))},
     "notebook.plot.label": {"x": lambda: "x", "y": lambda: "y"},
     "notebook.plot.measured": {"y": SEEDS_BY_X},
     "notebook.plot.panels": {"options": None},
@@ -725,6 +767,8 @@ def judge(key, name, bad, may_succeed, answer, may_overflow=False):
         if is_clear(error, names(key) if may_succeed else [name]):
             return None
         return f"{type(error).__name__}: {str(error)[:150]!r}"
+    if isinstance(result, claims.Claim) and result.verdict == "fails":
+        return None
     if not may_succeed:
         return f"accepted, gave {str(result)[:80]!r}"
     if kind(result) != kind(answer):

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "featlearn"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-CHAPTER = ROOT / "chapters" / "02_random_features.ipynb"
+CHAPTER = ROOT / "chapters" / "01_kernels" / "2_training.ipynb"
 SCIENCE = [p for p in SOURCES if p.relative_to(PACKAGE).parts[0] not in ("checks", "notebook")]
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
