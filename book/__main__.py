@@ -8,7 +8,7 @@ import sys
 from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
 
-from book import notebooks, rules, scoreboard
+from book import notebooks, replication, rules, scoreboard
 from featlearn.notebook import claims
 
 
@@ -23,7 +23,7 @@ def run_notebooks(everything: bool) -> int:
     for path in notebooks.paths():
         notebook = notebooks.load(path)
         notebooks.renew_links(notebook, url)
-        name = str(path.relative_to(notebooks.CHAPTERS))
+        name = notebooks.name(path)
         if everything or notebooks.is_stale(notebook) or rules.executed(notebook):
             fingerprint = notebooks.fingerprint(notebook)
             with tqdm(total=len(notebooks.code(notebook)), desc=name, unit="cell") as bar:
@@ -48,6 +48,8 @@ def show_claims() -> int:
     records = scoreboard.write(notebooks.CHAPTERS, target)
     print(scoreboard.as_text(records))
     print(f"\nwrote {target.relative_to(notebooks.ROOT)}")
+    for page in replication.missing():
+        print(f"no current replication: {page} (make replicate PAGE={page} SEEDS=30)")
     return 1 if scoreboard.totals(records)["fails"] else 0
 
 
@@ -119,11 +121,16 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("claims", help="print the scoreboard")
     again = commands.add_parser("reseed", help="run every notebook under other seeds")
     again.add_argument("seeds", type=int, nargs="+")
+    fresh = commands.add_parser("replicate", help="run a page under seeds that it never saw")
+    fresh.add_argument("page", help="such as 01_kernels/2_training")
+    fresh.add_argument("--seeds", type=int, default=30, help="how many")
     options = parser.parse_args(arguments)
     if options.command == "notebooks":
         return run_notebooks(options.all)
     if options.command == "claims":
         return show_claims()
+    if options.command == "replicate":
+        return replication.replicate(options.page, options.seeds)
     return reseed(options.seeds)
 
 

@@ -118,25 +118,27 @@ def written(book: Book, page: str, exercise: Exercise) -> list[NotebookNode]:
     ]
 
 
-def assignment(book: Book, path: Path, with_written: bool = False) -> NotebookNode:
+def assignment(book: Book, chapter: str, with_written: bool = False) -> NotebookNode:
     """The instructor's version.
 
-    Every exercise with a check and, if wanted, the written ones for marking by hand.
+    Every exercise of the chapter with a check and, if wanted, the written ones for marking by hand.
     """
-    source, page = notebooks.load(path), path.name
-    title = source.cells[0].source.split("\n", 1)[0].removeprefix("# ")
-    imports = exercises.imports(source)
+    pages = notebooks.lectures()[chapter]
+    sources = {notebooks.name(path): notebooks.load(path) for path in pages}
+    lines = "\n".join(exercises.imports(source) for source in sources.values()).splitlines()
+    imports = "\n".join(dict.fromkeys(lines))
     module = next(
         f"{node.module}.{node.names[0].name}"
         for node in ast.parse(imports).body
         if isinstance(node, ast.ImportFrom) and node.module == "featlearn.checks"
     )
+    first = next(iter(sources.values()))
     cells = [
-        cell("markdown", f"# Assignment: {title}", "title"),
-        cell("code", notebooks.code(source)[0].source, "set-up"),
+        cell("markdown", f"# Assignment: {colab.title(chapter)}", "title"),
+        cell("code", notebooks.code(first)[0].source, "set-up"),
         cell("code", imports, "imports"),
     ]
-    for exercise in exercises.read(source):
+    for page, exercise in ((p, e) for p, source in sources.items() for e in exercises.read(source)):
         if exercise.code is not None:
             cells += checked(book, page, exercise, module)
         elif with_written and exercise.about.kind.startswith("Derive"):
@@ -148,15 +150,13 @@ def assignment(book: Book, path: Path, with_written: bool = False) -> NotebookNo
     return made
 
 
-def chapter(number: str) -> Path:
-    """The notebook of a chapter, by its number."""
-    found = (
-        sorted(notebooks.CHAPTERS.glob(f"{int(number):02d}_*.ipynb")) if number.isdigit() else []
-    )
-    if not found:
-        known = ", ".join(p.name[:2] for p in sorted(notebooks.CHAPTERS.glob("0*.ipynb")))
-        raise ValueError(f"CHAPTER must be one of {known}, got {number!r}")
-    return found[0]
+def chapter(number: str) -> str:
+    """The name of a chapter, by its number."""
+    known = {name[:2]: name for name in notebooks.lectures()}
+    wanted = number.zfill(2)
+    if wanted not in known:
+        raise ValueError(f"CHAPTER must be one of {', '.join(known)}, got {number!r}")
+    return known[wanted]
 
 
 def course(root: Path) -> NbGraderAPI:
@@ -175,18 +175,18 @@ def course(root: Path) -> NbGraderAPI:
 
 
 def write(
-    path: Path, target: Path = TARGET, with_written: bool = False, site: Path = colab.SITE
+    chapter: str, target: Path = TARGET, with_written: bool = False, site: Path = colab.SITE
 ) -> tuple[Path, Path]:
     """Write the instructor's version, let nbgrader make the students'; both paths."""
-    where = target / "source" / path.stem / path.name
+    where = target / "source" / chapter / f"{chapter}.ipynb"
     where.parent.mkdir(parents=True, exist_ok=True)
-    notebooks.save(assignment(colab.load(site), path, with_written), where)
-    outcome = course(target).generate_assignment(path.stem, force=True, create=True)
+    notebooks.save(assignment(colab.load(site), chapter, with_written), where)
+    outcome = course(target).generate_assignment(chapter, force=True, create=True)
     if not outcome["success"]:
         raise RuntimeError(
             f"nbgrader could not make the assignment:\n{outcome['log']}\n{outcome['error']}"
         )
-    return where, target / "release" / path.stem / path.name
+    return where, target / "release" / chapter / where.name
 
 
 def main(arguments: list[str] | None = None) -> int:

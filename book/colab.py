@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import html
+import posixpath
 import re
 import sys
 from collections.abc import Iterable
@@ -25,6 +26,7 @@ from pybtex.richtext import Text
 
 from book import exercises, notebooks
 from book.myst import Directive, parse
+from book.site import claim_of, options
 
 SITE = notebooks.ROOT / "_build" / "html"
 TARGET = notebooks.ROOT / "_build" / "colab"
@@ -92,15 +94,14 @@ def labels(site: Path = SITE) -> dict[str, str]:
 
 
 def values(chapters: Path = notebooks.CHAPTERS) -> dict[str, str]:
-    """Glued values as the book prints them, by ``page.ipynb::key``."""
+    """Glued values as the book prints them, by ``page::key``."""
     found = {}
     for path in notebooks.paths(chapters):
         for cell in notebooks.code(notebooks.load(path)):
             for output in cell.outputs:
                 if "scrapbook" in output.get("metadata", {}):
-                    found[f"{path.name}::{output.metadata.scrapbook.name}"] = next(
-                        iter(output.data.values())
-                    )
+                    key = f"{notebooks.name(path, chapters)}::{output.metadata.scrapbook.name}"
+                    found[key] = next(iter(output.data.values()))
     return found
 
 
@@ -140,6 +141,10 @@ def role(book: Book, page: str, match: re.Match[str]) -> str:
         if name == "cite:t":
             return ", ".join(f"{who} ({year})" for who, year in cited)
         return "(" + "; ".join(f"{who}, {year}" for who, year in cited) + ")"
+    if name == "claim":
+        return claim_of(page, content).brief()
+    if name == "term":
+        return named["words"] if named else content
     if name in ("prf:ref", "eq", "numref", "ref"):
         return named["words"] if named else book.labels[content.lower()]
     raise ValueError(f"{page}: no rule for the role {name}")
@@ -158,12 +163,25 @@ def inline(book: Book, page: str, text: str) -> str:
     )
     text = re.sub(r"\{(?P<role>[\w:-]+)\}`(?P<content>[^`]+)`", partial(role, book, page), text)
     text = re.sub(r"(\]\([^)]*\))\{\.\w+\}", r"\1", text)
-    base = f"{book.site}/chapters/"
-    return re.sub(
-        r"\]\((?:\.\./)?((?:appendix/)?\w+)\.(?:ipynb|md|html)(#[\w-]*)?\)",
-        rf"]({base}\1.html\2)",
-        text,
-    )
+
+    def link(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(page), match["target"]))
+        return f"]({book.site}/chapters/{target}.html{match['anchor'] or ''})"
+
+    return re.sub(r"\]\((?P<target>[\w./]+)\.(?:ipynb|md|html)(?P<anchor>#[\w-]*)?\)", link, text)
+
+
+def heading(notebook: NotebookNode) -> str:
+    """The title of a page."""
+    return notebook.cells[0].source.split("\n", 1)[0].removeprefix("# ")
+
+
+def title(chapter: str) -> str:
+    """The title of a chapter: of its opening page, or of its only notebook."""
+    opening = notebooks.CHAPTERS / chapter / "index.md"
+    if opening.is_file():
+        return opening.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("# ")
+    return heading(notebooks.load(notebooks.CHAPTERS / f"{chapter}.ipynb"))
 
 
 def quote(text: str) -> str:
@@ -196,6 +214,12 @@ def directive(book: Book, page: str, part: Directive) -> str:
         return quote(f"**{title}**\n\n{body}")
     if part.name == "dropdown":
         return fold(title, body)
+    if part.name == "question":
+        told = [
+            fold(option, f"{'✓ Right.' if is_right else '✗ No.'} {why}")
+            for is_right, option, why in options(body)
+        ]
+        return "\n\n".join([f"**Check yourself.** {title}", *told])
     if part.name == "div":
         return body
     raise ValueError(f"{page}: no rule for the directive {part.name}")
@@ -247,8 +271,7 @@ def chapter(book: Book, path: Path) -> NotebookNode:
 
     Stubs for solutions, a place for written answers, captions below figures.
     """
-    source, page = notebooks.load(path), path.name
-    relative = path.relative_to(notebooks.CHAPTERS).with_suffix(".html")
+    source, page = notebooks.load(path), notebooks.name(path)
     cells: list[NotebookNode] = []
     inside = False
     for cell in source.cells:
@@ -289,7 +312,7 @@ def chapter(book: Book, path: Path) -> NotebookNode:
             )
     cited = references(book, [cell.source for cell in source.cells if cell.cell_type == "markdown"])
     cells += [markdown(cited)] if cited else []
-    where = f"[this page of the book]({book.site}/chapters/{relative})"
+    where = f"[this page of the book]({book.site}/chapters/{page}.html)"
     cells[
         0
     ].source += (
@@ -305,11 +328,10 @@ def chapter(book: Book, path: Path) -> NotebookNode:
 
 
 def solutions(book: Book, path: Path) -> NotebookNode:
-    """The exercises of a chapter with their solutions; it runs without the rest of the chapter."""
-    source, page = notebooks.load(path), path.name
-    title = source.cells[0].source.split("\n", 1)[0].removeprefix("# ")
+    """The exercises of a page with their solutions; it runs without the rest of the page."""
+    source, page = notebooks.load(path), notebooks.name(path)
     cells = [
-        markdown(f"# Solutions: {title}"),
+        markdown(f"# Solutions: {heading(source)}"),
         nbformat.v4.new_code_cell(notebooks.code(source)[0].source),
     ]
     cells.append(nbformat.v4.new_code_cell(exercises.imports(source)))
@@ -336,7 +358,9 @@ def export(target: Path = TARGET, site: Path = SITE) -> list[Path]:
         relative = path.relative_to(notebooks.ROOT)
         made = {target / relative: chapter(book, path)}
         if exercises.read(notebooks.load(path)):
-            made[target / "solutions" / path.name] = solutions(book, path)
+            made[target / "solutions" / path.relative_to(notebooks.CHAPTERS)] = solutions(
+                book, path
+            )
         for where, notebook in made.items():
             where.parent.mkdir(parents=True, exist_ok=True)
             notebooks.save(notebook, where)

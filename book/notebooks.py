@@ -30,10 +30,26 @@ except ModuleNotFoundError:  # on Colab
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
-def paths(chapters: Path = CHAPTERS) -> list[Path]:
-    """All notebooks: the chapters in order, then the appendices."""
-    found = [p for p in chapters.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
-    return sorted(found, key=lambda p: (len(p.parts), str(p)))
+def paths(chapters: Path | None = None) -> list[Path]:
+    """All notebooks: the pages of the chapters in order, then the appendices."""
+    every = (chapters or CHAPTERS).rglob("*.ipynb")
+    found = [path for path in every if ".ipynb_checkpoints" not in path.parts]
+    return sorted(found, key=lambda p: (p.parent.name == "appendix", p.with_suffix("").parts))
+
+
+def name(path: Path, chapters: Path | None = None) -> str:
+    """What a page is called: its path in the chapters without suffix, ``01_kernels/2_training``."""
+    return path.relative_to(chapters or CHAPTERS).with_suffix("").as_posix()
+
+
+def lectures(chapters: Path | None = None) -> dict[str, list[Path]]:
+    """The pages of each chapter, by the chapter's name; a chapter of one notebook has one page."""
+    found: dict[str, list[Path]] = {}
+    for path in paths(chapters):
+        chapter = name(path, chapters).split("/")[0]
+        if chapter != "appendix":
+            found.setdefault(chapter, []).append(path)
+    return found
 
 
 def load(path: Path) -> NotebookNode:

@@ -16,7 +16,7 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +111,7 @@ def read(folder: Path, root: Path = ROOT) -> Site:
     """Read the site built in `folder` from the sources in `root`."""
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    pages = [toc["root"], *(page["file"] for part in toc["parts"] for page in part["chapters"])]
+    pages = [toc["root"], *files(entry for part in toc["parts"] for entry in part["chapters"])]
     pages = [page for page in pages if posixpath.basename(page) not in LEFT_OUT]
     texts, scripts = [], ""
     for page in pages:
@@ -124,6 +124,13 @@ def read(folder: Path, root: Path = ROOT) -> Site:
     texts[0].h1.string = "About this book"
     exercises = {label: found for text in texts for label, found in _exercises(text)}
     return Site(folder, config["title"], config["author"], texts, exercises, scripts)
+
+
+def files(entries: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The files of a table of contents, each before its sections."""
+    for entry in entries:
+        yield entry["file"]
+        yield from files(entry.get("sections", []))
 
 
 def _exercises(text: Tag) -> Iterator[tuple[str, Exercise]]:

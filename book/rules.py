@@ -20,7 +20,10 @@ GLOBAL_RANDOMNESS = re.compile(
     r"|torch\.(?:manual_)?seed|\brandom\.\w+\("
     r"|torch\.(?:rand\w*|normal|bernoulli|multinomial|poisson)\((?![^\n]*generator=)|\.rvs\(|\.(?:normal|uniform)_\("
 )
-SETTLES = re.compile(r"claims\.(equals|bound|ordering|exponent|leave_open)\(")
+SETTLES = re.compile(
+    r"claims\.(equals|bound|ordering|exponent|leave_open|prediction|comparison|identity|not_shown)\("
+)
+PARTS = ("## In short", "## Exercises", "## Measured on this page", "## Notes")
 
 
 def _name(cell: NotebookNode) -> str:
@@ -163,13 +166,45 @@ def closing(notebook: NotebookNode) -> list[str]:
     return [f"the section {heading!r} is missing" for heading in CLOSING if heading not in prose]
 
 
-def exercised(notebook: NotebookNode) -> list[str]:
+def parts(notebook: NotebookNode) -> list[str]:
+    """A page says its question and answer, and closes with its parts in order."""
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    headings = re.findall(r"^## .*$", prose, re.MULTILINE)
+    problems = [] if headings[-len(PARTS) :] == list(PARTS) else [f"it must end with {PARTS}"]
+    first = notebook.cells[0].source
+    if not ("**The question.**" in first and "**The answer.**" in first):
+        problems.append("the first cell must say the question and the answer")
+    return problems
+
+
+def quiet(notebook: NotebookNode) -> list[str]:
+    """Claims are recorded in folded cells, have a kind, and stand in one table at the end."""
+    code = notebooks.code(notebook)
+    problems = [
+        f"{_name(cell)} records a claim where it is seen"
+        for cell in code
+        if SETTLES.search(cell.source) and "hide-input" not in cell.metadata.get("tags", [])
+    ]
+    if code[-1].source != "claims.table()":
+        problems.append("the last code cell must be claims.table()")
+    return problems + [f"{c.id} has no kind" for c in claims.read(notebook) if not c.kind]
+
+
+def sourceless(notebook: NotebookNode) -> list[str]:
+    """The documents appear in the notes alone."""
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    found = re.findall(r"\bS[0-4]\b|\*Source:\*|\bslides?\b", prose.split("## Notes")[0])
+    return [f"{word!r} belongs in the notes" for word in found]
+
+
+def exercised(*pages: NotebookNode) -> list[str]:
     """A chapter sets at least six exercises of all kinds, each with its ladder.
 
-    The open-ended one is the last.
+    The open-ended one is the last of its page.
     """
     try:
-        found = exercises.read(notebook)
+        by_page = [exercises.read(page) for page in pages]
+        found = [exercise for page in by_page for exercise in page]
     except ValueError as error:
         return [str(error)]
     kinds = " ".join(exercise.about.kind.title() for exercise in found)
@@ -179,8 +214,9 @@ def exercised(notebook: NotebookNode) -> list[str]:
     ]
     if len(found) < FEWEST_EXERCISES:
         problems.append(f"{len(found)} exercises, at least {FEWEST_EXERCISES}")
-    if found and found[-1].about.kind != "Open-ended":
-        problems.append("the last exercise is the open-ended one")
+    for page in by_page:
+        if any(exercise.about.kind == "Open-ended" for exercise in page[:-1]):
+            problems.append("the last exercise of a page is the open-ended one")
     return problems
 
 
@@ -188,3 +224,4 @@ EVERY_NOTEBOOK: tuple[Callable[[NotebookNode], list[str]], ...] = (
     executed, clean, set_up, figures, short, seeded, compared, recorded, glued, opening,
 )  # fmt: skip
 EVERY_CHAPTER = (closing, exercised)
+EVERY_PAGE = (parts, quiet, sourceless)

@@ -1,17 +1,22 @@
-"""The scoreboard: every recorded claim of the book, read from the notebooks' outputs alone."""
+"""The scoreboard: every recorded claim of the book, read from the notebooks' outputs and from what
+their replications stored.
+"""
 
 from __future__ import annotations
 
 import html
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from book import replication
+from book.notebooks import CHAPTERS
 from featlearn.notebook import tables
-from featlearn.notebook.claims import SIGNS, Claim, read
+from featlearn.notebook.claims import KINDS, SIGNS, Claim, read
 from featlearn.notebook.tables import Cell
 
 Records = dict[str, list[Claim]]
@@ -45,6 +50,13 @@ def totals(records: Records) -> dict[str, int]:
     return {verdict: counts[verdict] for verdict in SIGNS}
 
 
+def kinds(records: Records) -> dict[str, int]:
+    """How many claims there are of each kind; those of pages that do not sort them are unsorted."""
+    found = [claim for claims in records.values() for claim in claims]
+    counts = Counter("open" if c.verdict == "open" else c.kind or "unsorted" for c in found)
+    return {kind: counts[kind] for kind in (*KINDS, "unsorted")}
+
+
 def seconds(records: Records) -> float | None:
     """Running time of all claims together; None where no record knows its time."""
     known = [c.seconds for found in records.values() for c in found if c.seconds is not None]
@@ -55,7 +67,11 @@ def summary(records: Records) -> str:
     """The totals in one line."""
     count = totals(records)
     said = f"{count['holds']} hold, {count['fails']} fail, {count['open']} open"
-    return f"{sum(count.values())} claims: {said}"
+    sort = kinds(records)
+    names = {"prediction": "predictions", "comparison": "comparisons", "identity": "identities"}
+    sorts = [f"{sort[kind]} {plural}" for kind, plural in names.items() if sort[kind]]
+    sorts += [f"{sort['unsorted']} not yet sorted"] if sort["unsorted"] else []
+    return f"{sum(count.values())} claims: {said}" + (f" ({', '.join(sorts)})" if sorts else "")
 
 
 def titles(directory: str | Path) -> dict[str, str]:
@@ -65,7 +81,9 @@ def titles(directory: str | Path) -> dict[str, str]:
         first = notebook["cells"][0]
         line = "".join(first["source"]).split("\n", 1)[0]
         if first["cell_type"] == "markdown" and line.startswith("# "):
-            found[path] = line.removeprefix("# ").strip()
+            number = re.match(r"0?(\d+)_\w+/(\d+)_", path)
+            before = f"{number[1]}.{number[2]} " if number else ""
+            found[path] = before + line.removeprefix("# ").strip()
     return found
 
 
@@ -110,8 +128,18 @@ def _overview(records: Records, named: dict[str, str], pages: dict[str, str]) ->
         rows.append((page, number, *_counts({path: found})))
     count = sum(map(len, records.values()))
     rows.append((Cell("all", is_head=True), str(count), *_counts(records)))
-    head = ("chapter", "claims", "✓ holds", "○ open", "✗ fails", "time")
-    return tables.table("Claims by chapter", head, rows, kind="fl-totals")
+    head = (
+        "page",
+        "claims",
+        "predictions",
+        "comparisons",
+        "identities",
+        "not yet sorted",
+        "○ open",
+        "✗ fails",
+        "time",
+    )
+    return tables.table("Claims by page", head, rows, kind="fl-totals")
 
 
 def _open(records: Records, pages: dict[str, str]) -> str:
@@ -128,28 +156,54 @@ def _open(records: Records, pages: dict[str, str]) -> str:
 
 def _claims(path: str, found: list[Claim], title: str, page: str) -> str:
     """The claims of one notebook, one row each."""
+    again = replication.current(path.removesuffix(".ipynb"), CHAPTERS / path) or {"claims": {}}
     rows = [
         (
             tables.verdict(claim.verdict),
+            claim.kind,
             f"{_link(claim, page)} {html.escape(claim.says)}",
+            html.escape(claim.rival),
             html.escape(claim.predicted),
             "" if claim.measured is None else f"≈ {claim.measured:.3g}",
             tables.interval(claim.interval),
+            html.escape(claim.rule),
+            _held(again["claims"].get(claim.id)),
             _time(claim.seconds),
         )
         for claim in found
     ]
-    head = ("verdict", "claim", "predicted", "measured", "interval", "time")
+    head = (
+        "verdict",
+        "kind",
+        "claim",
+        "rival",
+        "predicted",
+        "measured",
+        "interval",
+        "rule",
+        "held under",
+        "time",
+    )
     return tables.table(title, head, rows, kind="fl-claims", id=_anchor(path))
 
 
-def _counts(records: Records) -> tuple[str, str, str, str]:
-    count = totals(records)
-    return str(count["holds"]), str(count["open"]), str(count["fails"]), _time(seconds(records))
+def _held(about: dict[str, Any] | None) -> str:
+    """``30 of 30 seeds``, with the range of the measured value."""
+    if about is None:
+        return ""
+    spread = (about["least"], about["greatest"])
+    told = "" if None in spread else f", {tables.interval(spread)}"
+    return f"{about['held']} of {about['of']} seeds{told}"
+
+
+def _counts(records: Records) -> tuple[str, ...]:
+    kind, fails = kinds(records), totals(records)["fails"]
+    sorts = ("prediction", "comparison", "identity", "unsorted", "open")
+    return (*(str(kind[name] or "") for name in sorts), str(fails or ""), _time(seconds(records)))
 
 
 def _link(claim: Claim, page: str) -> str:
-    return f'<a href="{page}#claim-{claim.id.replace(".", "-")}"><code>{claim.id}</code></a>'
+    return f'<a href="{page}#{claim.anchor}"><code>{claim.id}</code></a>'
 
 
 def _anchor(path: str) -> str:

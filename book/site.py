@@ -8,6 +8,7 @@ alone.
 from __future__ import annotations
 
 import html
+import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
@@ -24,11 +25,12 @@ from sphinx.config import Config
 from sphinx.domains import Domain, ObjType
 from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.nodes import make_refnode
 
-from book import scoreboard
+from book import notebooks, scoreboard
 from book.notebooks import CHAPTERS
+from featlearn.notebook import claims
 
 CARD = "_static/card.png"
 KINDS = ("definition", "assumption", "proposition", "lemma", "theorem", "corollary")
@@ -194,10 +196,16 @@ class Lists:
     def _number(self, page: str) -> tuple[int, ...]:
         return self._env.toc_secnumbers.get(page, {}).get("", ())
 
+    def _pages(self, above: str) -> Iterator[str]:
+        """The pages below a page, in the order of the book."""
+        for page in self._env.toctree_includes.get(above, []):
+            yield page
+            yield from self._pages(page)
+
     def by_chapter(self) -> list[nodes.Node]:
         """A list for each page, in the order of the book."""
         parts: list[nodes.Node] = []
-        for page in self._env.toctree_includes[self._app.config.root_doc]:
+        for page in self._pages(self._app.config.root_doc):
             found = [theorem for theorem in self._theorems if theorem.docname == page]
             if found:
                 number = "".join(f"{part}. " for part in self._number(page))
@@ -257,6 +265,75 @@ class Scoreboard(SphinxDirective):
         shown = f'<div class="output text_html">{board}</div>'
         # The classes of a cell's output: the tables look as those on the pages of notebooks.
         return [nodes.container("", nodes.raw("", shown, format="html"), classes=["cell_output"])]
+
+
+@cache
+def _claims(path: Path, changed: int) -> dict[str, claims.Claim]:
+    """The claims recorded in a notebook as it was at the time `changed`, by id."""
+    return {claim.id: claim for claim in claims.read(notebooks.load(path))}
+
+
+def claim_of(page: str, id: str) -> claims.Claim:
+    """A claim that the page, such as ``01_kernels/4_structure``, recorded."""
+    path = CHAPTERS / f"{page}.ipynb"
+    found = _claims(path, path.stat().st_mtime_ns) if path.is_file() else {}
+    if id not in found:
+        raise ValueError(f"{page} records no claim {id!r}: it has {', '.join(found)}")
+    return found[id]
+
+
+class ClaimRole(SphinxRole):
+    """``{claim}`` with an id: prediction and measurement within a sentence, linked to the table."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        page = posixpath.relpath(self.env.docname, CHAPTERS.name)
+        try:
+            claim = claim_of(page, self.text)
+        except ValueError as error:
+            message = self.inliner.reporter.error(str(error), line=self.lineno)
+            return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
+        said = html.escape(claim.brief())
+        shown = f'<a class="fl-brief fl-{claim.verdict}" href="#{claim.anchor}">{said}</a>'
+        return [nodes.raw("", shown, format="html")], []
+
+
+class Question(SphinxDirective):
+    """``{question} How many?``: options that answer when they are opened.
+
+    The body is a list; an item reads ``[x] the right option: why`` or ``[ ] a wrong one: why not``.
+    """
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        asked, messages = self.parse_inline(self.arguments[0])
+        label = nodes.strong("", "Check yourself. ")
+        made: list[nodes.Node] = [nodes.paragraph("", "", label, *asked), *messages]
+        for is_right, option, why in options("\n".join(self.content)):
+            sign, word = ("✓", "Right") if is_right else ("✗", "No")
+            shown, _ = self.parse_inline(option)
+            told, _ = self.parse_inline(f"{word}. {why}")
+            made += [
+                nodes.raw("", '<details class="fl-option"><summary>', format="html"),
+                nodes.inline("", "", *shown),
+                nodes.raw("", "</summary>", format="html"),
+                nodes.paragraph("", "", nodes.Text(f"{sign} "), *told),
+                nodes.raw("", "</details>", format="html"),
+            ]
+        return [nodes.container("", *made, classes=["fl-question"])]
+
+
+def options(body: str) -> list[tuple[bool, str, str]]:
+    """The options of a question: whether it is right, its text, why."""
+    found = re.findall(r"^- \[([ x])\] (.+?): (.+)$", body, re.MULTILINE)
+    if len(found) != len(body.strip().splitlines()) or [mark for mark, *_ in found].count("x") != 1:
+        raise ValueError(
+            "a question needs one line '- [x] option: why' and others '- [ ] option: why', got\n"
+            + body
+        )
+    return [(mark == "x", option, why) for mark, option, why in found]
 
 
 def description(doctree: nodes.document) -> str:
@@ -347,6 +424,28 @@ def _thin_images(app: Sphinx, exception: Exception | None) -> None:
                 )
 
 
+def _redirect(app: Sphinx, exception: Exception | None) -> None:
+    """Old addresses lead on: a chapter that was one page leads to its folder, and an anchor on it
+    to the page that has it now.
+    """
+    for folder in sorted(CHAPTERS.glob("0*/")) if exception is None else ():
+        built = Path(app.outdir, CHAPTERS.name, folder.name)
+        pages = sorted(built.glob("*.html"), key=lambda page: page.stem == "index")
+        anchors = {
+            id: f"{folder.name}/{page.name}"
+            for page in pages
+            for id in re.findall(r' id="([\w-]+)"', page.read_text(encoding="utf-8"))
+        }
+        script = (
+            f"<script>const pages = {json.dumps(anchors)}, id = location.hash.slice(1);"
+            "if (pages[id]) location.replace(pages[id] + location.hash);</script>"
+        )
+        page = f"{folder.name}/index.html"
+        there = app.config.html_baseurl + f"{CHAPTERS.name}/{page}"
+        text = REDIRECT.format(title=folder.name, page=page, address=there, tags=script)
+        built.with_suffix(".html").write_text(text, encoding="utf-8")
+
+
 def _configure(_: Sphinx, config: Config) -> None:
     config.html_baseurl = address(config.html_theme_options["repository_url"])
     config.html_theme_options["logo"] = {"text": config.html_title, "alt_text": "featlearn"}
@@ -359,10 +458,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(theorem_index)
     app.add_directive("theorem-index", TheoremIndex)
     app.add_directive("scoreboard", Scoreboard)
+    app.add_directive("question", Question)
+    app.add_role("claim", ClaimRole())
     app.connect("config-inited", _configure)
     app.connect("doctree-resolved", _fill_index)
     app.connect("html-page-context", _describe)
     app.connect("html-page-context", _lighten, priority=900)
     app.connect("html-page-context", _keep_whole)
     app.connect("build-finished", _thin_images)
+    app.connect("build-finished", _redirect)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

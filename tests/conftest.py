@@ -29,7 +29,9 @@ SECONDS = {
     "test_wheel.py": 85,
     "05_beyond_linearization.ipynb": 85,
     "04_ntk.ipynb": 75,
-    "01_kernels.ipynb": 70,
+    "4_structure.ipynb": 50,
+    "3_curse.ipynb": 45,
+    "1_regression.ipynb": 30,
     "03_wide_networks.ipynb": 70,
     "test_browser.py": 60,
     "test_live.py": 60,
@@ -66,12 +68,14 @@ nbval.plugin.RunningKernel = Elsewhere
 
 
 def functions(chapter, **names):
-    """The functions that a chapter defines, by name, with `names` as their surroundings.
+    """The functions that the pages of a chapter define, by name, with `names` as their
+    surroundings.
 
     Only definitions are executed, and defaults only where they are plain values.
     """
-    notebook = notebooks.load(notebooks.CHAPTERS / f"{chapter}.ipynb")
-    tree = ast.parse("\n".join(notebooks.python(cell.source) for cell in notebooks.code(notebook)))
+    pages = [notebooks.load(path) for path in notebooks.lectures()[chapter]]
+    cells = [cell for page in pages for cell in notebooks.code(page)]
+    tree = ast.parse("\n".join(notebooks.python(cell.source) for cell in cells))
     tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     for function in tree.body:
         function.args.defaults = [

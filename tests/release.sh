@@ -20,6 +20,6 @@ fi
 "$python" -m venv "$home/empty"
 "$home/empty/bin/python" -m pip install --quiet --disable-pip-version-check \
   _build/dist/*.whl ipykernel nbclient nbformat
-cp tests/run_notebooks.py chapters/02_random_features.ipynb "$home"
+cp tests/run_notebooks.py chapters/01_kernels/2_training.ipynb "$home"
 cd "$home"
-FEATLEARN_PROGRESS=off MPLBACKEND=agg empty/bin/python run_notebooks.py 02_random_features.ipynb
+FEATLEARN_PROGRESS=off MPLBACKEND=agg empty/bin/python run_notebooks.py 2_training.ipynb

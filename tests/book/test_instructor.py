@@ -7,8 +7,9 @@ import pytest
 from book import exercises, notebooks, printing
 
 PAGE = (notebooks.CHAPTERS / "appendix" / "instructor.md").read_text(encoding="utf-8")
-CHAPTERS = [path for path in notebooks.paths() if path.parent == notebooks.CHAPTERS]
-EXERCISES = {e.label: e for path in CHAPTERS for e in exercises.read(notebooks.load(path))}
+CHAPTERS = notebooks.lectures()
+PAGES = [path for pages in CHAPTERS.values() for path in pages]
+EXERCISES = {e.label: e for path in PAGES for e in exercises.read(notebooks.load(path))}
 SHEETS = printing.sheets(PAGE)
 
 

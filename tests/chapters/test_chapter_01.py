@@ -58,9 +58,16 @@ def test_best_line_by_brute_force(chapter):
     rng = np.random.default_rng(3)
     X, y = chapter["circles"](30, rng)
     best = 0.0
-    for angle in np.linspace(0, np.pi, 180, endpoint=False):
+    for angle in np.linspace(0, np.pi, 90, endpoint=False):
         z = X @ [np.cos(angle), np.sin(angle)]
-        for c in z:
+        for c in np.linspace(-1, 1, 81):
             right = np.mean(np.where(z > c, 1, -1) == y)
             best = max(best, right, 1 - right)
     assert chapter["best_line"](X, y) == pytest.approx(best)
+
+
+def test_ridge_regression(chapter, system):
+    K, y = system
+    torch.testing.assert_close(
+        chapter["ridge_regression"](K, y, 0.3), linalg.SpectralPath(K, y).ridge(0.3)
+    )

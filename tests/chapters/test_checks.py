@@ -67,8 +67,12 @@ def of_wrong_answers(name, key):
 @cache
 def cells(chapter):
     """The import statements of a chapter, and its solution cells."""
-    notebook = notebooks.load(notebooks.CHAPTERS / f"{chapter}.ipynb")
-    trees = [(c, ast.parse(notebooks.python(c.source))) for c in notebooks.code(notebook)[1:]]
+    code = [
+        cell
+        for path in notebooks.lectures()[chapter]
+        for cell in notebooks.code(notebooks.load(path))[1:]
+    ]
+    trees = [(c, ast.parse(notebooks.python(c.source))) for c in code]
     imports = [
         node
         for _, tree in trees

@@ -129,28 +129,30 @@ def rows(text):
 
 @cache
 def places():
-    """Every label a role can name, as {label: (role, what it is, notebook)}."""
+    """Every label a role can name, as {label: (role, what it is, chapter)}."""
     found = {}
     for path in notebooks.paths():
+        chapter = notebooks.name(path).split("/")[0]
         for cell in notebooks.load(path).cells:
             if cell.cell_type == "markdown":
                 for label in re.findall(r"^\(([\w-]+)\)=\s*^#", cell.source, re.MULTILINE):
-                    found[label] = ("ref", "section", path.stem)
+                    found[label] = ("ref", "section", chapter)
                 stated = r"^:{3,}\{prf:(\w+)\}.*\n:label: ([\w-]+)$"
                 for kind, label in re.findall(stated, cell.source, re.MULTILINE):
-                    found[label] = ("prf:ref", kind, path.stem)
+                    found[label] = ("prf:ref", kind, chapter)
             elif name := cell.metadata.get("mystnb", {}).get("figure", {}).get("name"):
-                found[name] = ("numref", "figure", path.stem)
+                found[name] = ("numref", "figure", chapter)
     return found
 
 
 @cache
 def recorded():
-    """The recorded claims of every item, as {item: [id, …]}, in the order of the notebooks."""
+    """The recorded claims of every item, as {item: [(page, id), …]}, in the order of the book."""
     found = {}
-    for records in scoreboard.collect(notebooks.CHAPTERS).values():
+    for page, records in scoreboard.collect(notebooks.CHAPTERS).items():
         for claim in records:
-            found.setdefault(claim.id.split(".")[0], []).append(claim.id)
+            place = (page.removesuffix(".ipynb"), claim.id)
+            found.setdefault(claim.id.split(".")[0], []).append(place)
     return found
 
 
@@ -159,9 +161,10 @@ def measured(id):
     found = recorded().get(id, [])
     if not found:
         return ""
-    card = found[0].replace(".", "-")
+    page, first = found[0]
+    card = first.replace(".", "-")
     number = f"{len(found)} claim{'s' if len(found) > 1 else ''}"
-    return f"[{number}](../{ITEMS[id][0]}.html#claim-{card}){{.external}}"
+    return f"[{number}](../{page}.html#claim-{card}){{.external}}"
 
 
 def gaps(row):

@@ -13,7 +13,7 @@ from conftest import tab
 
 from book import browser, notebooks
 
-ONE = "chapters/01_kernels.html"
+ONE = "chapters/01_kernels/1_regression.html"
 LIGHT = "chapters/appendix/coverage.html"  # has what every page has, and opens at once
 FOCUS = """() => {
   const one = document.activeElement, style = getComputedStyle(one);
@@ -46,7 +46,7 @@ def test_text_is_painted_before_mathjax_arrives(site):
     site.page.wait_for_function(
         "performance.getEntriesByName('first-contentful-paint').length", timeout=10_000
     )
-    assert "Kernels" in site.page.inner_text("h1")
+    assert "Kernel regression" in site.page.inner_text("h1")
     assert site.page.locator("mjx-container").count() == 0
 
 
@@ -78,7 +78,7 @@ def test_colab_button_is_in_its_menu(quick):
     quick.page.click(".dropdown-launch-buttons button")
     assert button.is_visible()
     repository = notebooks.repository_url().removeprefix("https://github.com/")
-    address = f"https://colab.research.google.com/github/{repository}/blob/colab/chapters/01_kernels.ipynb"
+    address = f"https://colab.research.google.com/github/{repository}/blob/colab/chapters/01_kernels/1_regression.ipynb"
     assert button.get_attribute("href") == address
 
 

@@ -28,8 +28,9 @@ SITE = ROOT / "_build" / "html"
 STATIC = notebooks.CHAPTERS / "_static"
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-PAGES = [TOC["root"], *(page["file"] for part in TOC["parts"] for page in part["chapters"])]
-CHAPTERS = [page["file"] for page in TOC["parts"][0]["chapters"]]
+PAGES = [TOC["root"], *printing.files(e for part in TOC["parts"] for e in part["chapters"])]
+CHAPTERS = [e["file"] for e in TOC["parts"][0]["chapters"] if "sections" not in e]
+FOLDERS = [e["file"] for e in TOC["parts"][0]["chapters"] if "sections" in e]
 URL = notebooks.repository_url()
 ADDRESS = extension.address(URL)
 BLOCK = re.compile(r"^:{3,}\{prf:(\w+)\} *(.*)\n:label: ([\w-]+)", re.MULTILINE)
@@ -278,6 +279,18 @@ def test_a_chapter_states_what_it_needs_and_how_long_it_takes(page):
     assert estimate / TOLERANCE <= stated_time(page) <= estimate * TOLERANCE, (
         f"about {estimate:.0f} minutes"
     )
+
+
+@pytest.mark.parametrize("page", FOLDERS)
+def test_the_opening_of_a_chapter_says_how_long_its_pages_take(page):
+    rows = [row.select("td") for row in soup(page).select("article table tbody tr")]
+    assert len(rows) >= 2
+    for title, _, minutes in rows:
+        target = posixpath.join(posixpath.dirname(page), title.a["href"].removesuffix(".html"))
+        estimate = reading_time(target)
+        assert estimate / TOLERANCE <= int(minutes.get_text()) <= estimate * TOLERANCE, (
+            f"{target}: about {estimate:.0f} minutes"
+        )
 
 
 @pytest.mark.parametrize("page", PAGES)

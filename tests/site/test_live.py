@@ -22,7 +22,7 @@ SITE = notebooks.ROOT / "_build" / "html"
 STORED = data.load("live")
 PAGES = {
     "circle": "chapters/04_ntk.html",
-    "flow": "chapters/01_kernels.html",
+    "flow": "chapters/01_kernels/2_training.html",
     "width": "chapters/03_wide_networks.html",
     "neurons": "chapters/06_damian.html",
 }
