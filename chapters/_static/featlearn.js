@@ -13,6 +13,11 @@ addEventListener("DOMContentLoaded", () => {
   // A button is called what it shows.
   for (const button of document.querySelectorAll(".search-button-field, details.hide > summary"))
     button.removeAttribute("aria-label");
+  // The arrow that unfolds a chapter in the sidebar says what it unfolds.
+  for (const arrow of document.querySelectorAll(".bd-sidebar-primary li > details > summary")) {
+    const chapter = arrow.closest("li").querySelector("a");
+    if (chapter) arrow.setAttribute("aria-label", `Pages of ${chapter.textContent.trim()}`);
+  }
   // A list has items: the role that the bibliography's entries come with is no longer one.
   for (const entry of document.querySelectorAll("[role=doc-biblioentry]")) entry.setAttribute("role", "listitem");
 });
