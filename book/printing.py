@@ -166,7 +166,8 @@ def _absolute(page: str, address: str) -> str:
 
 def _anchor(page: str, fragment: str = "") -> str:
     """The id in the book of the page, or of an element on it."""
-    return f"{posixpath.basename(page)}--{fragment}".removesuffix("--")
+    name = page.removeprefix("chapters/").removeprefix("appendix/").replace("/", "-")
+    return f"{name}--{fragment}".removesuffix("--")
 
 
 def _for_paper(text: Tag, page: str, pages: list[str]) -> Tag:

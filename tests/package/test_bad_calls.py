@@ -384,7 +384,7 @@ CALLS = {  # by the name of the function: what differs from EXAMPLES
     "single_index.train": {
         "X": lambda: ensemble()[0],
         "y": lambda: ensemble()[1],
-        "options": None,
+        "options": {"width": 4, "steps": 2},
     },
     "single_index.network_errors": {
         "net": trained,

@@ -218,7 +218,7 @@ def test_all_pages_are_a4(printed):
 
 def test_book_has_a_plausible_length_and_numbered_pages(printed, page_text):
     count = len(printed["book.pdf"].pages)
-    assert 20 < count < 80
+    assert 10 < count < 80
     for number in (*range(2, count, 7), count):
         assert str(number) in page_text(number).split(), number
 
