@@ -1,5 +1,5 @@
 """Sphinx extension of the book: the index of theorems, theorems as results of the search, the
-scoreboard, what a link preview shows.
+scoreboard, claims and questions within a page, figures of other pages, what a link preview shows.
 
 The address of the site follows from that of the repository, so ``_config.yml`` names the repository
 alone.
@@ -253,6 +253,38 @@ def _fill_index(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         index.replace_self(lists.by_name() if index["by"] == "name" else lists.by_chapter())
 
 
+class figure_of(nodes.General, nodes.Element):
+    """Stands for a figure of another page until that page is read."""
+
+
+class FigureOf(SphinxDirective):
+    """``{figure-of} PAGE LABEL``: a figure that the notebook PAGE draws, under another caption."""
+
+    required_arguments = 2
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        page, label = self.arguments
+        caption, messages = self.parse_inline(" ".join(self.content))
+        docname = posixpath.join(posixpath.dirname(self.env.docname), page)
+        return [
+            figure_of("", nodes.caption("", "", *caption), docname=docname, label=label),
+            *messages,
+        ]
+
+
+def _fill_figures(app: Sphinx, doctree: nodes.document, _: str) -> None:
+    for wanted in list(doctree.findall(figure_of)):
+        figures = app.env.get_doctree(wanted["docname"]).findall(nodes.figure)
+        found = next((one for one in figures if wanted["label"] in one["ids"]), None)
+        if found is None:
+            raise ValueError(f"{wanted['docname']} has no figure {wanted['label']}")
+        image = next(iter(found.findall(nodes.image))).deepcopy()
+        id = f"picture-{wanted['label']}"
+        wanted.replace_self(nodes.figure("", image, *wanted.children, ids=[id]))
+
+
 class Scoreboard(SphinxDirective):
     """``{scoreboard}``: every claim that the chapters recorded, read when the page is built."""
 
@@ -457,11 +489,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_domain(NumberedReferences, override=True)
     app.add_node(theorem_index)
     app.add_directive("theorem-index", TheoremIndex)
+    app.add_node(figure_of)
+    app.add_directive("figure-of", FigureOf)
     app.add_directive("scoreboard", Scoreboard)
     app.add_directive("question", Question)
     app.add_role("claim", ClaimRole())
     app.connect("config-inited", _configure)
     app.connect("doctree-resolved", _fill_index)
+    app.connect("doctree-resolved", _fill_figures)
     app.connect("html-page-context", _describe)
     app.connect("html-page-context", _lighten, priority=900)
     app.connect("html-page-context", _keep_whole)

@@ -118,6 +118,53 @@ def test_keyboard_reaches_everything_and_shows_where_it_is(quick):
         assert name in names, name
 
 
+STRUCTURE = "chapters/01_kernels/4_structure.html"
+GLOSSARY_TERM = "article a[href$='glossary.html#term-single-index-model']"
+
+
+@pytest.mark.parametrize("way", ["hover", "focus"])
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        (GLOSSARY_TERM, "one unknown direction"),
+        ("article a[href='#thm-latent']:not(.headerlink)", "Fixed features cannot find"),
+        ("article a.internal[href*='bibliography.html#']", "["),
+    ],
+)
+def test_a_link_shows_what_it_leads_to_without_a_server(chromium, way, link, said):
+    page = tab(chromium)
+    page.goto((SITE / STRUCTURE).as_uri(), wait_until="domcontentloaded")
+    page.wait_for_function("window.MathJax?.typesetPromise", timeout=60_000)
+    one = page.locator(f"{link}:visible").first
+    one.scroll_into_view_if_needed()
+    getattr(one, way)()
+    tip = page.locator("#fl-tip")
+    tip.get_by_text(said).first.wait_for(timeout=10_000)
+    assert one.get_attribute("aria-describedby") == "fl-tip"
+    assert tip.locator("a, [id]").count() == 0
+    page.keyboard.press("Escape")
+    assert not tip.is_visible() and one.get_attribute("aria-describedby") is None
+    page.close()
+
+
+def test_a_tip_shows_formulas_and_figures_of_another_page(site):
+    there = "1_regression.html#"
+    links = "".join(
+        f"<p><a class='reference internal' href='{there}{id}'>{id}</a></p>"
+        for id in ("equation-eq-dimension", "fig-lift")
+    )
+    text = (SITE / STRUCTURE).read_text(encoding="utf-8")
+    site.documents[f"{BASE}{STRUCTURE}"] = text.replace("</h1>\n<p>", f"</h1>\n{links}<p>", 1)
+    audits.settled(site, STRUCTURE)
+    tip = site.page.locator("#fl-tip")
+    for id, part in (("equation-eq-dimension", "mjx-container"), ("fig-lift", "figcaption")):
+        site.page.focus(f"a[href='{there}{id}']")
+        tip.locator(part).first.wait_for(timeout=10_000)
+    picture = tip.locator("img")
+    assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 300
+    assert site.refused == [] and site.errors == []
+
+
 def test_skip_link_leads_past_the_navigation(quick):
     quick.open(LIGHT)
     quick.page.keyboard.press("Tab")
