@@ -19,9 +19,9 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 FOLDER = "_tips"
-STARTS = re.compile(
-    r'<(?P<tag>div|figure|dt)(?= )(?=[^>]* id="(?P<id>[^"]+)")'
-    r'(?:(?=[^>]*class="(?:proof |citation"))|(?=[^>]* id="equation-)|(?<=<figure)|(?=[^>]* id="term-))'
+STARTS = re.compile(  # of a theorem, a reference, an equation, a term or a figure
+    r'<(?P<tag>div|dt|figure)(?= )(?=[^>]* id="(?P<id>[^"]+)")'
+    r'(?=[^>]*class="(?:proof |citation")|[^>]* id="(?:equation|term)-|(?<=<figure))'
 )
 
 
