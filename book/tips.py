@@ -1,8 +1,8 @@
 """Sphinx extension: what a link leads to, shown while the pointer or the keyboard is on it.
 
-For each page it writes ``_tips/PAGE.js`` with the terms, theorems, equations, figures and references
-that the page defines; ``tips.js`` loads it when a reader first points at a link to that page. A
-script and not JSON, so that it works from the disk, too.
+For each page it writes ``_tips/PAGE.js`` with the terms, theorems, equations, figures and entries
+of the bibliography that are on it; ``tips.js`` loads it when a reader first points at a link to
+that page. A script and not JSON, so that it works from the disk, too.
 """
 
 from __future__ import annotations
