@@ -5,7 +5,7 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test check style notebooks claims reseed replicate colab assignment pdf experiment oldest release serve clean
+.PHONY: help book test check style notebooks claims reseed replicate plant colab assignment pdf experiment oldest release serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -50,6 +50,9 @@ reseed: $(INSTALLED) ## run every notebook under other seeds: make reseed SEEDS=
 
 replicate: $(INSTALLED) ## run a page under seeds it never saw and store what held: make replicate PAGE=01_kernels/2_training SEEDS=30
 	@$(BIN)/python -m book replicate "$(PAGE)" --seeds $(SEEDS)
+
+plant: $(INSTALLED) ## run a page with a mistake for every prediction, which its claims must notice: make plant PAGE=01_kernels/2_training
+	@$(BIN)/python -m book plant "$(PAGE)"
 
 colab: book ## write the notebooks for Colab, without solutions, and the solutions apart, to _build/colab
 	@$(BIN)/python -m book.colab

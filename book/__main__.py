@@ -8,7 +8,7 @@ import sys
 from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
 
-from book import notebooks, replication, rules, scoreboard
+from book import notebooks, planting, replication, rules, scoreboard
 from featlearn.notebook import claims
 
 
@@ -124,6 +124,8 @@ def main(arguments: list[str] | None = None) -> int:
     fresh = commands.add_parser("replicate", help="run a page under seeds that it never saw")
     fresh.add_argument("page", help="such as 01_kernels/2_training")
     fresh.add_argument("--seeds", type=int, default=30, help="how many")
+    wrong = commands.add_parser("plant", help="run a page with a mistake for every prediction")
+    wrong.add_argument("page", help="such as 01_kernels/2_training")
     options = parser.parse_args(arguments)
     if options.command == "notebooks":
         return run_notebooks(options.all)
@@ -131,6 +133,8 @@ def main(arguments: list[str] | None = None) -> int:
         return show_claims()
     if options.command == "replicate":
         return replication.replicate(options.page, options.seeds)
+    if options.command == "plant":
+        return planting.run(options.page)
     return reseed(options.seeds)
 
 
