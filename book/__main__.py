@@ -131,11 +131,15 @@ def main(arguments: list[str] | None = None) -> int:
         return run_notebooks(options.all)
     if options.command == "claims":
         return show_claims()
-    if options.command == "replicate":
+    if options.command == "reseed":
+        return reseed(options.seeds)
+    try:
+        if options.command == "plant":
+            return planting.run(options.page)
         return replication.replicate(options.page, options.seeds)
-    if options.command == "plant":
-        return planting.run(options.page)
-    return reseed(options.seeds)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

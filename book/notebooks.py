@@ -269,6 +269,14 @@ def renew_texts(url: str, root: Path = ROOT) -> list[Path]:
     return changed
 
 
+def find(page: str) -> Path:
+    """The notebook of a page, such as ``01_kernels/2_training``."""
+    path = CHAPTERS / f"{page}.ipynb"
+    if not path.is_file():
+        raise ValueError(f"PAGE must be one of {', '.join(map(name, paths()))}, got {page!r}")
+    return path
+
+
 def execute(
     notebook: NotebookNode,
     folder: Path,

@@ -7,7 +7,6 @@ mistake would make of it. The page runs once with all mistakes in it; every clai
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -41,11 +40,7 @@ def predictions(notebook: NotebookNode) -> list[str]:
 
 def run(page: str, store: Path = STORE) -> int:
     """Run the page with its mistakes and print what each claim says; 1 if one does not notice."""
-    path = notebooks.CHAPTERS / f"{page}.ipynb"
-    if not path.is_file():
-        known = ", ".join(map(notebooks.name, notebooks.paths()))
-        print(f"PAGE must be one of {known}, got {page!r}", file=sys.stderr)
-        return 1
+    path = notebooks.find(page)
     mistakes = plants(page, store)
     notebook = plant(notebooks.load(path), mistakes)
     notebooks.execute(notebook, path.parent, allow_errors=True)

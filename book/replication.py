@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +101,7 @@ def summarise(
 
 def replicate(page: str, count: int, store: Path = STORE, workers: int | None = None) -> int:
     """Run the page under `count` new seeds on all cores and store what came out; 1 if one fails."""
-    path = notebooks.CHAPTERS / f"{page}.ipynb"
-    if not path.is_file():
-        known = ", ".join(map(notebooks.name, notebooks.paths()))
-        print(f"PAGE must be one of {known}, got {page!r}", file=sys.stderr)
-        return 1
+    path = notebooks.find(page)
     before = stored(page, store)
     first = FIRST if before is None else before["seeds"][1] + 1
     seeds = range(first, first + count)

@@ -7,6 +7,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book import notebooks, replication, scoreboard
 from book import site as extension
+from book.__main__ import main
 from featlearn.notebook.claims import Claim
 
 
@@ -65,8 +66,12 @@ def test_a_page_is_run_under_new_seeds_and_grows_stale(tmp_path, monkeypatch, ca
     notebook.metadata["featlearn"] = {"fingerprint": "later"}
     notebooks.save(notebook, path)
     assert replication.current("01_a", path, tmp_path) is None
-    assert replication.replicate("02_b", 1, tmp_path) == 1
-    assert "PAGE must be one of 01_a" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["replicate", "plant"])
+def test_an_unknown_page_is_refused(command, capsys):
+    assert main([command, "02_b"]) == 1
+    assert "PAGE must be one of 01_kernels/1_regression" in capsys.readouterr().err
 
 
 def test_the_scoreboard_shows_how_often_a_claim_held():
