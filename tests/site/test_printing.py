@@ -114,8 +114,12 @@ def test_ids_are_unique_and_no_link_dangles(book):
 def test_every_number_of_the_site_is_in_the_book(site, book):
     numbers = ".caption-number, .eqno, .section-number"
     printed = {(tag["class"][0], tag.get_text()) for tag in book.select(numbers)}
+    pages = {
+        printing._anchor(path.relative_to(SITE).with_suffix("").as_posix()): path
+        for path in (SITE / "chapters").rglob("*.html")
+    }
     for text in site.texts:
-        page = next((SITE / "chapters").rglob(f"{text['id']}.html"))
+        page = pages[text["id"]]
         original = printing.UNCOLOURED.sub(r"\1", page.read_text(encoding="utf-8"))
         original = BeautifulSoup(original, "html.parser").article
         for link in original.select(".headerlink"):
