@@ -279,6 +279,50 @@ def _descend(
         yield theta
 
 
+@torch.no_grad()
+def _train(
+    theta: Parameters,
+    X: Tensor,
+    y: Tensor,
+    steps: int,
+    learning_rate: float,
+    weight_decay: float,
+    penalty: float,
+) -> Parameters:
+    """Adam on the two-layer networks of `TwoLayerEnsemble`, with gradients by hand: steps are many
+    and small, and most of the time of automatic differentiation would be its bookkeeping.
+    """
+    members, n, d = X.shape
+    width = theta["W1"].shape[1]
+    X = torch.cat([X, X.new_ones(members, n, 1)], dim=2)  # (B, n, d + 1): the bias is a weight
+    XT, sizes = X.mT.contiguous(), (width * (d + 1), width, 1)
+    start = [theta["W1"], theta["b1"][..., None]]
+    flat = torch.cat(
+        [torch.cat(start, dim=2).flatten(1), theta["W2"].flatten(1), theta["b2"]], dim=1
+    )
+    flat.grad = torch.empty_like(flat)
+    W, a, e = flat.split(sizes, dim=1)  # views of one tensor, which the optimiser moves
+    dW, da, de = flat.grad.split(sizes, dim=1)
+    W, dW = W.view(members, width, d + 1), dW.view(members, width, d + 1)
+    optimiser = torch.optim.Adam([flat], lr=learning_rate)
+    for step in range(steps):
+        rate = learning_rate * (1 + math.cos(math.pi * step / steps)) / 2
+        h = (W @ XT).relu_()  # (B, width, n)
+        r = (torch.baddbmm(e[:, None], a[:, None], h)[:, 0] - y) * (2 / n)  # (B, n)
+        da.copy_((h @ r[..., None])[..., 0])
+        de.copy_(r.sum(dim=1, keepdim=True))
+        torch.mul(a[..., None], (h.sign() * r[:, None]) @ X, out=dW)  # sign(h) = ReLU′
+        if penalty:
+            dW[..., :d] += penalty * W[..., :d]
+            da += penalty * a
+        if weight_decay:
+            W[..., :d] *= 1 - rate * weight_decay
+            a *= 1 - rate * weight_decay
+        optimiser.param_groups[0]["lr"] = rate
+        optimiser.step()
+    return {"W1": W[..., :d], "b1": W[..., d], "W2": a[:, None], "b2": e}
+
+
 class TwoLayerEnsemble(BaseEstimator):
     r"""B independent networks $f_b(x) = a_b^\top \mathrm{ReLU}(W_b x + c_b) + e_b$, both layers
     trained.
@@ -351,29 +395,12 @@ class TwoLayerEnsemble(BaseEstimator):
         network = Network((X.shape[2], width, 1), sigma_b=1.0, parametrisation="standard")
         theta = network.initialise(rng, len(X), dtype=X.dtype, device=X.device)
         theta["b2"].zero_()
-        theta = {name: value.requires_grad_() for name, value in theta.items()}
-        groups = [
-            {"params": [theta["W1"], theta["W2"]], "weight_decay": weight_decay},
-            {"params": [theta["b1"], theta["b2"]], "weight_decay": 0.0},
-        ]
-        optimiser = torch.optim.AdamW(groups, lr=learning_rate)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
-        for _ in range(steps):
-            optimiser.zero_grad()
-            loss = (network(theta, X) - y).square().mean(dim=1).sum()
-            if penalty:
-                loss = loss + penalty / 2 * (
-                    theta["W1"].square().sum() + theta["W2"].square().sum()
-                )
-            loss.backward()
-            optimiser.step()
-            schedule.step()
-        with torch.no_grad():
-            if not torch.isfinite(network(theta, X)).all():
-                raise ValueError(
-                    f"training diverges with learning_rate={learning_rate:g}: take a smaller one"
-                )
-        self.network_, self.theta_ = network, theta
+        self.network_ = network
+        self.theta_ = _train(theta, X, y, steps, learning_rate, weight_decay, penalty)
+        if not torch.isfinite(self.predict(X)).all():
+            raise ValueError(
+                f"training diverges with learning_rate={learning_rate:g}: take a smaller one"
+            )
         return self
 
     @torch.no_grad()
