@@ -67,7 +67,7 @@ def _measurements(G: Array, y: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     validate.size(G.numel() // G.shape[-1] * G.shape[-2], "G")
     validate.size(G.numel() // G.shape[-2] * G.shape[-1], "G")
     K = (G @ G.mT).square()
-    if not torch.isfinite(K).all():
+    if not validate.is_finite(K):
         raise ValueError("G must have smaller entries: their fourth powers overflow")
     inverse = torch.linalg.pinv(K, hermitian=True)
     return G, y, inverse, _combine(G, (inverse @ y[..., None])[..., 0])
@@ -293,7 +293,7 @@ class SignedNetwork:
         curvature = activations.get(self._sigma.derivative).derivative(z)
         linear = self._sum(self._sigma.derivative(z) * moved)
         quadratic = self._sum(curvature * moved.square()) / 2
-        if torch.isfinite(V).all() and not torch.isfinite(quadratic).all():
+        if validate.is_finite(V) and not validate.is_finite(quadratic):
             raise ValueError("V must be smaller: the squares of its products with X overflow")
         return linear, quadratic
 

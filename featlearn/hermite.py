@@ -42,7 +42,7 @@ def polynomials(z: Array, degree: int) -> Tensor:
 
 def _no_overflow(values: Tensor, names: str) -> Tensor:
     looked_at = values.device.type == "cpu" and not validate.is_transformed(values)
-    if looked_at and not torch.isfinite(values.detach()).all():
+    if looked_at and not validate.is_finite(values):
         raise ValueError(f"{names} must be smaller: the polynomials overflow {values.dtype}")
     return values
 
@@ -120,7 +120,7 @@ def coefficients(function: Callable[[Tensor], Tensor], degree: int, q: Array = 1
         got = tuple(probe.shape) if isinstance(probe, Tensor) else type(probe).__name__
         raise ValueError(f"function must map a tensor to one of its shape, got {got}")
     a = _coefficients(function, degree, q)
-    if looked_at and not torch.isfinite(a.detach()).all():
+    if looked_at and not validate.is_finite(a):
         raise ValueError("function must be finite, and its moments too, got NaN or infinity")
     return a
 

@@ -44,7 +44,7 @@ def no_overflow(*sizes: Tensor) -> None:
     """
     for size in sizes:
         looked_at = size.device.type == "cpu" and not validate.is_transformed(size)
-        if looked_at and not torch.isfinite(size.detach()).all():
+        if looked_at and not validate.is_finite(size):
             raise ValueError(
                 "X and Y must have smaller entries, or the bandwidth be larger: "
                 f"the kernel overflows {size.dtype}"

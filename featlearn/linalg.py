@@ -171,7 +171,7 @@ class SpectralPath:
             small, -torch.expm1(grid * torch.log1p(-left)), 1 - (1 - eta * s) ** grid
         )
         psi = torch.where(s > 0, learned / safe, eta * grid + torch.zeros_like(s))
-        if not torch.isfinite(psi).all():
+        if not validate.is_finite(psi):
             raise ValueError(
                 "learning_rate must be below 2 / lambda_max: "
                 f"gradient descent diverges with learning_rate={eta:g}"

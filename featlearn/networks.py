@@ -279,6 +279,28 @@ def _descend(
         yield theta
 
 
+class _Adam:
+    r"""Kingma and Ba's optimiser (2015) for one tensor, which its steps change in place.
+
+    $\theta \leftarrow \theta-\eta\,\hat m/(\sqrt{\hat v}+10^{-8})$, where $\hat m$ and $\hat v$ are
+    the running means of the gradients and of their squares, with weights $0.9$ and $0.999$ for the
+    past, divided by the weight that $t$ steps have gathered. As `torch.optim.Adam`, which loads
+    torch's compiler when it is first used and takes longer than the small steps of this book.
+    """
+
+    def __init__(self, theta: Tensor) -> None:
+        self.theta, self.t = theta, 0
+        self.m, self.v = torch.zeros_like(theta), torch.zeros_like(theta)
+
+    def step(self, gradient: Tensor, learning_rate: float) -> None:
+        """Move theta along the gradient, of the same shape."""
+        self.t += 1
+        self.m.lerp_(gradient, 1 - 0.9)
+        self.v.lerp_(gradient.square(), 1 - 0.999)
+        size = (self.v / (1 - 0.999**self.t)).sqrt_().add_(1e-8)
+        self.theta.addcdiv_(self.m, size, value=-learning_rate / (1 - 0.9**self.t))
+
+
 @torch.no_grad()
 def _train(
     theta: Parameters,
@@ -289,8 +311,8 @@ def _train(
     weight_decay: float,
     penalty: float,
 ) -> Parameters:
-    """Adam on the two-layer networks of `TwoLayerEnsemble`, with gradients by hand: steps are many
-    and small, and most of the time of automatic differentiation would be its bookkeeping.
+    """Adam on the networks of `TwoLayerEnsemble`. Gradients are by hand: steps are many and small,
+    and most of the time of automatic differentiation would be its bookkeeping.
     """
     members, n, d = X.shape
     width = theta["W1"].shape[1]
@@ -300,11 +322,10 @@ def _train(
     flat = torch.cat(
         [torch.cat(start, dim=2).flatten(1), theta["W2"].flatten(1), theta["b2"]], dim=1
     )
-    flat.grad = torch.empty_like(flat)
-    W, a, e = flat.split(sizes, dim=1)  # views of one tensor, which the optimiser moves
-    dW, da, de = flat.grad.split(sizes, dim=1)
+    adam, gradient = _Adam(flat), torch.empty_like(flat)
+    W, a, e = flat.split(sizes, dim=1)  # views of one tensor, which Adam moves
+    dW, da, de = gradient.split(sizes, dim=1)
     W, dW = W.view(members, width, d + 1), dW.view(members, width, d + 1)
-    optimiser = torch.optim.Adam([flat], lr=learning_rate)
     for step in range(steps):
         rate = learning_rate * (1 + math.cos(math.pi * step / steps)) / 2
         h = (W @ XT).relu_()  # (B, width, n)
@@ -318,8 +339,7 @@ def _train(
         if weight_decay:
             W[..., :d] *= 1 - rate * weight_decay
             a *= 1 - rate * weight_decay
-        optimiser.param_groups[0]["lr"] = rate
-        optimiser.step()
+        adam.step(gradient, rate)
     return {"W1": W[..., :d], "b1": W[..., d], "W2": a[:, None], "b2": e}
 
 
@@ -397,7 +417,7 @@ class TwoLayerEnsemble(BaseEstimator):
         theta["b2"].zero_()
         self.network_ = network
         self.theta_ = _train(theta, X, y, steps, learning_rate, weight_decay, penalty)
-        if not torch.isfinite(self.predict(X)).all():
+        if not validate.is_finite(self.predict(X)):
             raise ValueError(
                 f"training diverges with learning_rate={learning_rate:g}: take a smaller one"
             )

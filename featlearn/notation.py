@@ -47,7 +47,7 @@ def hermite_coefficients(values: Array, source: str, target: str) -> Tensor:
     }
     factor = torch.exp(log[target] - log[source]).reshape(-1, *[1] * (values.ndim - 1))
     converted = torch.where(values == 0, 0.0, values.double() * factor).to(values)
-    if not torch.isfinite(converted).all():
+    if not validate.is_finite(converted):
         raise ValueError(
             f"values must have fewer degrees, got {len(values)}: {target!r} leaves {values.dtype}"
         )

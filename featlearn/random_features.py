@@ -220,7 +220,7 @@ def train(Phi: Array, y: Array, theta: Array, *, learning_rate: float, steps: in
     features, y, theta = Phi / math.sqrt(Phi.shape[1]), y.to(Phi), theta.to(Phi, copy=True)
     for _ in range(steps):
         theta = torch.addmm(theta, theta @ features.T - y, features, alpha=-eta)
-    if not torch.isfinite(theta).all():
+    if not validate.is_finite(theta):
         raise ValueError(
             f"training diverges with learning_rate={eta:g}: it must be below 2 / lambda_max"
         )

@@ -120,7 +120,7 @@ def _no_overflow(*variances: list[Tensor]) -> None:
     """Raise if a variance is infinite, where it can be looked at without waiting."""
     for q in variances:
         looked_at = q[-1].device.type == "cpu" and not validate.is_transformed(q[-1])
-        if looked_at and not torch.isfinite(torch.stack(q).detach()).all():
+        if looked_at and not validate.is_finite(torch.stack(q)):
             raise ValueError(
                 f"X, Y, sigma_w and sigma_b must be smaller: the kernel overflows {q[-1].dtype}"
             )

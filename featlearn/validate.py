@@ -72,9 +72,16 @@ def as_tensor(
     if tensor.numel() == 0:
         raise ValueError(f"{name} must not be empty, got shape {tuple(tensor.shape)}")
     looked_at = finite and tensor.device.type == "cpu" and not is_transformed(tensor)
-    if looked_at and not torch.isfinite(tensor).all():
+    if looked_at and not is_finite(tensor):
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     return tensor
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether no entry is NaN or infinite. Nor is then, nearly always, their sum, which is an order
+    of magnitude faster to compute than the answer for each entry.
+    """
+    return bool(torch.isfinite(tensor.detach().sum())) or bool(torch.isfinite(tensor).all())
 
 
 def unmasked(value: Any, name: str) -> None:

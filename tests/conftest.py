@@ -3,8 +3,11 @@ first, the same examples for every property test, one line if there is no browse
 
 import ast
 import os
+import sys
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import kernels
 import nbval.plugin
 import pytest
 from hypothesis import settings
@@ -14,6 +17,9 @@ from book import browser, notebooks
 os.environ["FEATLEARN_PROGRESS"] = "off"
 os.environ.pop("FEATLEARN_SEED", None)
 os.environ.pop("FEATLEARN_SCALE", None)
+if sys.platform == "linux" and "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit it
+    FOLDER = TemporaryDirectory()
+    kernels.specify(Path(FOLDER.name))
 settings.register_profile("featlearn", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("featlearn")
 

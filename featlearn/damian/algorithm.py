@@ -114,7 +114,8 @@ def _first_step(
     gradient = torch.zeros_like(W)
     for rows in range(0, len(y), BLOCK):
         X_rows, y_rows = X[rows : rows + BLOCK], y[rows : rows + BLOCK]
-        gradient += ((X_rows @ W.T + b >= 0) * y_rows[:, None]).T @ X_rows
+        active = (X_rows @ W.T + b >= 0).to(X)  # (rows, m)
+        gradient += active.T @ (y_rows[:, None] * X_rows)
     return (1 - eta * decay) * W + eta * (2 / len(y)) * a[:, None] * gradient
 
 
@@ -259,7 +260,7 @@ def algorithm1(
     alpha, beta, residual = _preprocess(X, y)
     W = _first_step(a, W, X, residual, eta, 1 / eta)
     names = "X, y and learning_rate"
-    if not all(torch.isfinite(part).all() for part in (alpha, beta, residual, W)):
+    if not all(map(validate.is_finite, (alpha, beta, residual, W))):
         raise ValueError(f"{names} must be smaller: the first step overflows")
     b = torch.as_tensor(rng.standard_normal(width)).to(X)
     network = TwoLayer(W, b, a, alpha, beta, 0.0)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from featlearn import validate
+from featlearn.networks import _Adam
 from featlearn.shi.data import Patterns, Sample, _labels
 from featlearn.validate import Array
 
@@ -195,16 +196,22 @@ def gradient(net: Net, X: Array, y: Array, *, noise_std: float = 0.0, loss: str 
     X, y = _data(net, X, y)
     validate.one_of(loss, "loss", LOSSES)
     noise_std = validate.real(noise_std, "noise_std", at_least=0)
-    z = torch.addmm(net.b, X, net.W.T)
-    features = _activation(z, noise_std, net.kind)
-    weight = y * _minus_loss_slope(y * (features @ net.a), loss) / len(y)
-    gates = _slope(z, noise_std, net.kind) * weight[:, None]
-    return Net(
-        -net.a[:, None] * (gates.T @ X),
-        -net.a * gates.sum(0),
-        -(features.T @ weight),
-        kind=net.kind,
-    )
+    return Net(*_gradient(net.W, net.b, net.a, X, y, noise_std, net.kind, loss), kind=net.kind)
+
+
+def _gradient(
+    W: Tensor, b: Tensor, a: Tensor, X: Tensor, y: Tensor, noise_std: float, kind: str, loss: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    z = torch.addmm(b, X, W.T)
+    features = _activation(z, noise_std, kind)
+    weight = _weight(features @ a, y, loss)
+    gates = _slope(z, noise_std, kind) * weight[:, None]
+    return -a[:, None] * (gates.T @ X), -a * gates.sum(0), -(features.T @ weight)
+
+
+def _weight(output: Tensor, y: Tensor, loss: str) -> Tensor:
+    r"""$\ell_-y/n$, minus the derivative of the mean loss in the output, for each sample."""
+    return y * _minus_loss_slope(y * output, loss) / len(y)
 
 
 def step(
@@ -231,7 +238,7 @@ def step(
 
 def _bounded(parts: Sequence[Tensor], learning_rate: float) -> Sequence[Tensor]:
     """The parameters after a step, if they are finite."""
-    if not all(torch.isfinite(part).all() for part in parts):
+    if not all(map(validate.is_finite, parts)):
         raise ValueError(f"learning_rate must be smaller, got {learning_rate!r}: training diverges")
     return parts
 
@@ -276,36 +283,31 @@ def two_steps(
     return net, one, replace(two, b=net.b)
 
 
+@torch.no_grad()
 def _adam(
-    output: Callable[..., Tensor],
+    gradients: Callable[..., Sequence[Tensor]],
     start: Sequence[Tensor],
-    y: Tensor,
     record: Collection[int],
     learning_rate: float,
-    loss: str,
-    batches: Callable[[], Tensor] | None,
 ) -> list[list[Tensor]]:
-    """Adam on the mean loss of `output(rows, *parameters)`.
+    """Adam from `start` with the `gradients` of the parameters.
 
     Copies of the parameters at the recorded steps.
     """
     record = sorted(set(validate.integers(record, "record", at_least=0, at_most=MOST_STEPS)))
     eta = validate.real(learning_rate, "learning_rate", above=0)
-    if eta > torch.finfo(y.dtype).max / 100:
+    if eta > torch.finfo(start[0].dtype).max / 100:
         raise ValueError(f"learning_rate must be smaller, got {eta!r}: a step would overflow")
-    parameters = [p.detach().clone().requires_grad_(True) for p in start]
-    optimiser = torch.optim.Adam(parameters, lr=eta)
+    parameters = [p.detach().clone() for p in start]
+    optimisers = [_Adam(p) for p in parameters]
     kept: list[list[Tensor]] = []
     for t in range(record[-1] + 1):
         if t in record:
-            kept.append([p.detach().clone() for p in parameters])
+            kept.append([p.clone() for p in parameters])
             _bounded(kept[-1], learning_rate)
-        if t == record[-1]:
-            break
-        rows = slice(None) if batches is None else batches()
-        optimiser.zero_grad()
-        _loss(y[rows] * output(rows, *parameters), loss).backward()
-        optimiser.step()
+        if t < record[-1]:
+            for optimiser, change in zip(optimisers, gradients(*parameters), strict=True):
+                optimiser.step(change, eta)
     return kept
 
 
@@ -325,8 +327,11 @@ def train_head(
     X, y = _data(net, X, y)
     validate.one_of(loss, "loss", LOSSES)
     features = _activation(torch.addmm(net.b, X, net.W.T), 0.0, net.kind)
-    kept = _adam(lambda rows, a: features[rows] @ a, [net.a], y, record, learning_rate, loss, None)
-    return [replace(net, a=a) for (a,) in kept]
+
+    def gradients(a: Tensor) -> list[Tensor]:
+        return [-(features.T @ _weight(features @ a, y, loss))]
+
+    return [replace(net, a=a) for (a,) in _adam(gradients, [net.a], record, learning_rate)]
 
 
 def train_all(
@@ -349,13 +354,11 @@ def train_all(
     batch, rng = validate.integer(batch, "batch"), validate.generator(rng, "rng")
     validate.size(batch * (len(net.a) + X.shape[1]), "batch")
 
-    def output(rows: Tensor, W: Tensor, b: Tensor, a: Tensor) -> Tensor:
-        return _activation(torch.addmm(b, X[rows], W.T), 0.0, net.kind) @ a
+    def gradients(W: Tensor, b: Tensor, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        rows = torch.as_tensor(rng.integers(len(y), size=batch), device=X.device)
+        return _gradient(W, b, a, X[rows], y[rows], 0.0, net.kind, loss)
 
-    def rows() -> Tensor:
-        return torch.as_tensor(rng.integers(len(y), size=batch), device=X.device)
-
-    kept = _adam(output, [net.W, net.b, net.a], y, record, learning_rate, loss, rows)
+    kept = _adam(gradients, [net.W, net.b, net.a], record, learning_rate)
     return [Net(*parameters, kind=net.kind) for parameters in kept]
 
 
@@ -401,11 +404,13 @@ def train_tangent(
     z = torch.addmm(net.b, X, net.W.T)
     features, gates = _activation(z, 0.0, net.kind), _slope(z, 0.0, net.kind) * net.a
 
-    def output(rows: Tensor, W: Tensor, b: Tensor, a: Tensor) -> Tensor:
-        return (gates[rows] * torch.addmm(b, X[rows], W.T)).sum(1) + features[rows] @ a
+    def gradients(W: Tensor, b: Tensor, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        output = (gates * torch.addmm(b, X, W.T)).sum(1) + features @ a
+        weight = _weight(output, y, loss)
+        return -(gates.T @ (weight[:, None] * X)), -(gates.T @ weight), -(features.T @ weight)
 
     start = [torch.zeros_like(p) for p in (net.W, net.b, net.a)]
-    kept = _adam(output, start, y, record, learning_rate, loss, None)
+    kept = _adam(gradients, start, record, learning_rate)
     return [Tangent(net, Net(*parameters, kind=net.kind)) for parameters in kept]
 
 

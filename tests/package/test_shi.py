@@ -346,6 +346,25 @@ def test_the_tangent_model_is_the_derivative_of_the_network(kind):
     torch.testing.assert_close((moved(draw.X) - half(draw.X)) / eps, tangent, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("loss", shi.LOSSES)
+def test_training_is_adam_with_the_gradients_of_autograd(loss):
+    draw = standard().sample(60, rng())
+    net = shi.random_net(3, 20, rng(1), kind="erf", sigma_w=0.5, sigma_b=0.2, sigma_a=0.5)
+    options = {"record": [5], "learning_rate": 0.02, "loss": loss}
+    (end,) = shi.train_all(net, draw.X, draw.y, batch=30, rng=rng(2), **options)
+    parameters = [part.clone().requires_grad_() for part in (net.W, net.b, net.a)]
+    adam, batches = torch.optim.Adam(parameters, lr=0.02), rng(2)
+    for _ in range(5):
+        rows = batches.integers(60, size=30)
+        adam.zero_grad()
+        W, b, a = parameters
+        output = shi.activation(draw.X[rows] @ W.T + b, kind="erf") @ a
+        shi.loss_value(draw.y[rows] * output, loss).backward()
+        adam.step()
+    for name, value in zip(("W", "b", "a"), parameters, strict=True):
+        torch.testing.assert_close(getattr(end, name), value.detach(), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "square"])
 def test_training_the_tangent_model_is_adam_on_it(loss):
     task = standard()

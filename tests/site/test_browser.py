@@ -122,6 +122,15 @@ STRUCTURE = "chapters/01_kernels/4_structure.html"
 GLOSSARY_TERM = "article a[href$='glossary.html#term-single-index-model']"
 
 
+@pytest.fixture(scope="module")
+def offline(chromium):
+    """A page of the site, opened from its file."""
+    page = tab(chromium)
+    page.goto((SITE / STRUCTURE).as_uri(), wait_until="domcontentloaded")
+    page.wait_for_function("window.MathJax?.typesetPromise", timeout=60_000)
+    return page
+
+
 @pytest.mark.parametrize("way", ["hover", "focus"])
 @pytest.mark.parametrize(
     ("link", "said"),
@@ -131,20 +140,18 @@ GLOSSARY_TERM = "article a[href$='glossary.html#term-single-index-model']"
         ("article a.internal[href*='bibliography.html#']", "["),
     ],
 )
-def test_a_link_shows_what_it_leads_to_without_a_server(chromium, way, link, said):
-    page = tab(chromium)
-    page.goto((SITE / STRUCTURE).as_uri(), wait_until="domcontentloaded")
-    page.wait_for_function("window.MathJax?.typesetPromise", timeout=60_000)
-    one = page.locator(f"{link}:visible").first
+def test_a_link_shows_what_it_leads_to_without_a_server(offline, way, link, said):
+    one = offline.locator(f"{link}:visible").first
     one.scroll_into_view_if_needed()
     getattr(one, way)()
-    tip = page.locator("#fl-tip")
+    tip = offline.locator("#fl-tip")
     tip.get_by_text(said).first.wait_for(timeout=10_000)
     assert one.get_attribute("aria-describedby") == "fl-tip"
     assert tip.locator("a, [id]").count() == 0
-    page.keyboard.press("Escape")
+    offline.keyboard.press("Escape")
     assert not tip.is_visible() and one.get_attribute("aria-describedby") is None
-    page.close()
+    one.blur()
+    offline.mouse.move(0, 0)
 
 
 def test_a_tip_shows_formulas_and_figures_of_another_page(site):
