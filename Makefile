@@ -28,7 +28,8 @@ book: $(INSTALLED) ## build the site, warnings as errors, and print the page to 
 	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet || { rm -rf _build/.doctrees; exit 1; }
 	@$(BIN)/python -c 'from pathlib import Path; print("The book:", Path("_build/html/index.html").resolve().as_uri())'
 
-test: style book ## run everything that must pass: style, types, book, package, notebooks (strict nbval), site
+test: $(INSTALLED) ## run everything that must pass: style, types, book, package, notebooks (strict nbval), site
+	@$(MAKE) --no-print-directory --jobs=2 style book
 	@FEATLEARN_PROGRESS=off OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: style ## style, types, and the tests of what changed since the last commit: a minute

@@ -117,31 +117,32 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     """
     page, faults = site.page, []
     page.emulate_media(reduced_motion="reduce")  # colours are looked at when they have arrived
-    page.set_viewport_size(DESKTOP)
+    page.set_viewport_size(PHONE)
     settled(site, path)
     served = page.evaluate("fetch(location.href).then(answer => answer.text())")
     sources = len(re.findall(r'class="[^"]*\bmath\b[^"]*"', served))
     rendered = page.locator("mjx-container").count()
     if sources != rendered:
         faults.append(f"{sources} formulas in the source, {rendered} on the page")
-    faults += audit(page, "formulas", "images", "overflow")
+    faults += audit(page, "formulas", "images", "overflow", "hidden")
     ids = page.evaluate("[...document.querySelectorAll('[id], a[name]')].map(e => e.id || e.name)")
     links = page.evaluate(
         "[...document.querySelectorAll('a[href]')]"
         ".map(a => new URL(a.getAttribute('href'), document.baseURI).href)"
     )
-    size(page, PHONE)
-    faults += audit(page, "overflow", "hidden", "unfold", "cut")
+    faults += audit(page, "unfold", "cut")
     faults += page.evaluate("audits.eventually('unreachable')")
+    page.evaluate(AXE)
     for theme in ("dark", "light"):
         show(page, theme)
         faults += audit(page, "overflow", "pale")
+    faults += colours(page, known)
+    size(page, DESKTOP)
+    faults += audit(page, "overflow", "hidden")
     faults += requests(site)  # of the whole page: its scripts miss what is thinned out
     page.evaluate("audits.thin()")
-    page.evaluate(AXE)
     faults += page.evaluate("audits.violations", [None, STRUCTURE])
-    for viewport, theme in ((PHONE, "light"), (DESKTOP, "light"), (DESKTOP, "dark")):
-        size(page, viewport)
+    for theme in ("light", "dark"):
         show(page, theme)
         faults += audit(page, "overflow") + colours(page, known)
     heavy = weight(site)
