@@ -132,17 +132,17 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     )
     faults += audit(page, "unfold", "cut")
     faults += page.evaluate("audits.eventually('unreachable')")
-    page.evaluate(AXE)
     for theme in ("dark", "light"):
         show(page, theme)
         faults += audit(page, "overflow", "pale")
-    faults += colours(page, known)
     size(page, DESKTOP)
     faults += audit(page, "overflow", "hidden")
     faults += requests(site)  # of the whole page: its scripts miss what is thinned out
     page.evaluate("audits.thin()")
+    page.evaluate(AXE)
     faults += page.evaluate("audits.violations", [None, STRUCTURE])
-    for theme in ("light", "dark"):
+    for viewport, theme in ((DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light")):
+        page.set_viewport_size(viewport)
         show(page, theme)
         faults += audit(page, "overflow") + colours(page, known)
     heavy = weight(site)
