@@ -188,8 +188,8 @@ def test_rewriting(book):
     )
     assert rewritten("{cite:t}`scholkopf2002`") == "Schölkopf and Smola (2002)"
     assert (
-        rewritten("[next](../02_random_features.ipynb)")
-        == f"[next]({book.site}/chapters/02_random_features.html)"
+        rewritten("[next](../03_wide_networks.ipynb)")
+        == f"[next]({book.site}/chapters/03_wide_networks.html)"
     )
     assert (
         rewritten(":::{dropdown} Proof\nSo.\n:::")

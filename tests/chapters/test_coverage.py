@@ -99,6 +99,9 @@ SYLLABUS = {
 ITEMS = {id: (chapter, kinds) for chapter, items in SYLLABUS.items() for id, kinds in items.items()}
 # Claims outside the syllabus, with the reason why they are there.
 BEYOND_SYLLABUS = (
+    ("rf-enough", "how many random features a good prediction takes (Rudi and Rosasco)"),
+    ("rf-few", "fewer features than points: the documents assume an invertible kernel"),
+    ("rf-direction", "random features on the single-index target of chapter 1"),
     (
         "dam-joint",
         "the paper names training both layers together as future work; the chapter tries it",
