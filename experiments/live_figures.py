@@ -24,8 +24,13 @@ def on_circle(angles: np.ndarray) -> Tensor:
 
 
 def circle() -> dict[str, Any]:
-    """Six points on the circle and their labels, those of chapters 3 and 4."""
+    """Six points on the circle and their labels, those of chapter 4."""
     return {"angles": ANGLES.tolist(), "labels": np.sin(ANGLES).tolist(), "scales": SCALES}
+
+
+def labels(angles: np.ndarray) -> np.ndarray:
+    r"""$3\sin2\beta$, which networks learn in `width`: chapter 3's target."""
+    return 3 * np.sin(2 * angles)
 
 
 def flow(n: int = 40) -> dict[str, Any]:
@@ -50,7 +55,7 @@ def trained(
     activation, mean_field = kind.removesuffix(" mean-field"), kind.endswith("mean-field")
     scale = width**-0.5 if mean_field else 1.0
     net = networks.Network((2, width, 1), activation, *SCALES[activation])
-    X, y = on_circle(ANGLES).float(), torch.as_tensor(np.sin(ANGLES)).float()
+    X, y = on_circle(ANGLES).float(), torch.as_tensor(labels(ANGLES)).float()
     everywhere = torch.cat([X, on_circle(np.linspace(-np.pi, np.pi, points)).float()])
     theta0 = net.initialise(stream(f"live/width/{kind}/{width}"), members, dtype=torch.float32)
     *_, theta = networks.descent(net, theta0, X, y, learning_rate=step, steps=steps, scale=scale)
@@ -90,7 +95,7 @@ def width(
     angles = (ANGLES + np.pi) % (2 * np.pi) - np.pi
     return {
         "angles": angles.tolist(),
-        "labels": np.sin(angles).tolist(),
+        "labels": labels(angles).tolist(),
         "kinds": list(kinds),
         "widths": list(widths),
         "runs": runs,

@@ -38,7 +38,7 @@ SECONDS = {
     "4_structure.ipynb": 50,
     "3_curse.ipynb": 45,
     "1_regression.ipynb": 30,
-    "03_wide_networks.ipynb": 70,
+    "2_lazy.ipynb": 30,
     "test_browser.py": 60,
     "test_live.py": 60,
     "test_checks.py": 60,

@@ -187,10 +187,7 @@ def test_rewriting(book):
         "Damian et al. (2022) and (Bach, 2017; Damian et al., 2022)"
     )
     assert rewritten("{cite:t}`scholkopf2002`") == "Schölkopf and Smola (2002)"
-    assert (
-        rewritten("[next](../03_wide_networks.ipynb)")
-        == f"[next]({book.site}/chapters/03_wide_networks.html)"
-    )
+    assert rewritten("[next](../04_ntk.ipynb)") == f"[next]({book.site}/chapters/04_ntk.html)"
     assert (
         rewritten(":::{dropdown} Proof\nSo.\n:::")
         == "<details>\n<summary>Proof</summary>\n\nSo.\n\n</details>"

@@ -99,6 +99,7 @@ SYLLABUS = {
 ITEMS = {id: (chapter, kinds) for chapter, items in SYLLABUS.items() for id, kinds in items.items()}
 # Claims outside the syllabus, with the reason why they are there.
 BEYOND_SYLLABUS = (
+    ("wide-order", "order and chaos, which every reader of deep networks looks for (Poole et al.)"),
     ("rf-enough", "how many random features a good prediction takes (Rudi and Rosasco)"),
     ("rf-few", "fewer features than points: the documents assume an invertible kernel"),
     ("rf-direction", "random features on the single-index target of chapter 1"),

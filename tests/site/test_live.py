@@ -23,7 +23,7 @@ STORED = data.load("live")
 PAGES = {
     "circle": "chapters/04_ntk.html",
     "flow": "chapters/01_kernels/2_training.html",
-    "width": "chapters/03_wide_networks.html",
+    "width": "chapters/03_wide_networks/2_lazy.html",
     "neurons": "chapters/06_damian.html",
 }
 NEAREST = 0.2  # radians, the least distance of two points in the figure
@@ -65,7 +65,8 @@ def test_linearisations_are_trained_in_their_parameters(kind):
     activation, scale = kind.split()[0], width**-0.5 if "mean-field" in kind else 1.0
     net = networks.Network((2, width, 1), activation, *live.SCALES[activation])
     theta0 = net.initialise(stream(f"live/width/{kind}/{width}"), members, dtype=torch.float32)
-    f_lin, X, y = wide.linearise(net, theta0), on_circle(live.ANGLES), np.sin(live.ANGLES)
+    f_lin, X = wide.linearise(net, theta0), on_circle(live.ANGLES)
+    y = live.labels(live.ANGLES)
     *_, theta = networks.descent(f_lin, theta0, X, y, learning_rate=0.05, steps=60, scale=scale)
     points = on_circle(np.linspace(-np.pi, np.pi, 9)).float()
     np.testing.assert_allclose(linear, scale * f_lin(theta, points), atol=1e-4)
@@ -490,7 +491,9 @@ def test_width_shows_the_stored_ensembles(page, kind, width):
     dots = page.locator("#fig-live-width .fl-panel").first.locator(".fl-dot-ink").all()
     places = [[float(dot.get_attribute(key)) for key in ("cx", "cy")] for dot in dots]
     angles = (live.ANGLES + np.pi) % (2 * np.pi) - np.pi
-    np.testing.assert_allclose(places, pixels(page, "width", 0, angles, np.sin(angles)), atol=0.06)
+    np.testing.assert_allclose(
+        places, pixels(page, "width", 0, angles, live.labels(angles)), atol=0.06
+    )
     assert slider.get_attribute("aria-valuetext") == str(width)
     assert (
         says(page, "width")

@@ -9,13 +9,13 @@
     const { angles, labels, kinds, widths, runs } = data;
     const grid = range(-Math.PI, Math.PI, runs[`${kinds[0]}/${widths[0]}`].network[0].length);
     const left = new Panel(frame.panels, {
-      x: [-Math.PI, Math.PI], y: [-1.6, 1.6], names: ["angle of x", "f(x) after training"],
-      ticks: [[[-Math.PI, "−180°"], [0, "0°"], [Math.PI, "180°"]], [[-1], [0], [1]]],
+      x: [-Math.PI, Math.PI], y: [-4.3, 4.3], names: ["angle of x", "f(x) after training"],
+      ticks: [[[-Math.PI, "−180°"], [0, "0°"], [Math.PI, "180°"]], [[-3], [0], [3]]],
       title: "Three trained networks and their linearisations",
     });
     const right = new Panel(frame.panels, {
-      x: [6.5, 5000], y: [1e-4, 2], log: "xy", names: ["width", "largest gap on the circle"],
-      ticks: [[[8], [64], [512], [4096, "4096"]], [[1e-4, "10⁻⁴"], [1e-3, "10⁻³"], [0.01, "10⁻²"], [0.1, "10⁻¹"], [1]]],
+      x: [6.5, 5000], y: [5e-3, 4], log: "xy", names: ["width", "largest gap on the circle"],
+      ticks: [[[8], [64], [512], [4096, "4096"]], [[0.01], [0.1], [1]]],
       title: "The gap between network and linearisation against the width",
     });
     const quantile = (q, kind) => widths.map((m) => runs[`${kind}/${m}`].gap[q]);
