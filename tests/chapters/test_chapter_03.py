@@ -44,7 +44,7 @@ def test_recursion(chapter):
 
 
 def test_quadrature_in_two_variables(chapter):
-    """What the toolbox says about kinks: nine digits for erf, five for ReLU, twelve by the series."""
+    """What the toolbox says: nine digits for erf, five for ReLU, twelve by the series."""
     q = torch.tensor([1.5, 1.2, 2.0], dtype=torch.float64)
     kinds = {"erf": erf, "relu": lambda z: np.maximum(z, 0)}
     exact = {name: activations.get(name).dual(*q).item() for name in kinds}
