@@ -132,9 +132,10 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     )
     faults += audit(page, "unfold", "cut")
     faults += page.evaluate("audits.eventually('unreachable')")
+    faults += audit(page, "overflow")
     for theme in ("dark", "light"):
         show(page, theme)
-        faults += audit(page, "overflow", "pale")
+        faults += audit(page, "pale")
     size(page, DESKTOP)
     faults += audit(page, "overflow", "hidden")
     faults += requests(site)  # of the whole page: its scripts miss what is thinned out
