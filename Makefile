@@ -67,7 +67,7 @@ pdf: book ## print the book and the exercise sheets with Chromium, to _build/pdf
 experiment: $(INSTALLED) ## run a long experiment: make experiment NAME=solvers (no NAME lists them; DEVICE=cuda, CHAPTER=04_ntk)
 	@$(BIN)/python -m experiments $(NAME) $(CHAPTER) $(if $(DEVICE),--device $(DEVICE))
 
-oldest: ## run the package's tests and chapters 1, 3, 4, 8 with the oldest versions, in .venv-oldest (PYTHON=python3.10)
+oldest: ## run the package's tests and chapters 1 to 4 and 8 with the oldest versions, in .venv-oldest (PYTHON=python3.10)
 	@PYTHON="$(PYTHON)" tests/oldest.sh
 
 release: ## build the wheel into _build/dist and run a chapter from it in an empty environment (TAG=v0.2.0 checks the version)
