@@ -1,6 +1,6 @@
 /* What the press does to a page before it prints it; Playwright calls these by name. */
 
-/* Shrink formulas and tables until they fit the column. */
+/* Shrink formulas and tables until they fit the column. Screen readers, too, read what is drawn. */
 function fit() {
   const style = getComputedStyle, all = selector => [...document.querySelectorAll(selector)];
   const room = box => box.clientWidth - parseFloat(style(box).paddingLeft) - parseFloat(style(box).paddingRight);
@@ -9,15 +9,16 @@ function fit() {
     const sizes = wide.map(([e, scale]) => scale * parseFloat(style(e).fontSize));
     wide.forEach(([e], i) => { e.style.fontSize = sizes[i] + "px"; });
   };
-  shrink(all("mjx-container[display]"), e => e.firstElementChild.offsetWidth, e => e.clientWidth);
-  shrink(all("p mjx-container:not([display])"), e => e.offsetWidth, e => room(e.closest("p")));
+  all(".katex-html").forEach(formula => formula.removeAttribute("aria-hidden"));
+  shrink(all(".katex-display"), e => e.querySelector(".katex-html").offsetWidth, e => e.clientWidth);
+  shrink(all("p span.math .katex-html"), e => e.offsetWidth, e => room(e.closest("p")));
   for (let round = 0; round < 3; round++) shrink(all("table"), e => e.offsetWidth, e => room(e.parentElement));
 }
 
 /* What is larger than the page still. */
 function overflow() {
   const right = document.body.getBoundingClientRect().right + 1, tall = 250 * 96 / 25.4;
-  return [...document.querySelectorAll("body *")].filter(element => {
+  return [...document.querySelectorAll("body :not(.katex-html *)")].filter(element => {
     const box = element.getBoundingClientRect();
     return box.right > right || (element.matches("figure, img, div.math, tr, .fl-claim") && box.height > tall);
   }).map(element => element.outerHTML.slice(0, 200));

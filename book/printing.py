@@ -43,6 +43,10 @@ SCREEN_ONLY = (
 
 STYLE = Path(__file__).with_name("print.css").read_text(encoding="utf-8")
 SCRIPT = Path(__file__).with_name("print.js").read_text(encoding="utf-8")
+HEAD = """<link rel="stylesheet" href="/_static/pygments.css">
+<link rel="stylesheet" href="/_static/katex/katex.min.css">
+<script defer src="/_static/katex/katex.min.js"></script>
+<script defer src="/_static/maths.js"></script>"""
 NOTE = (
     "Printed from the site, with its numbers. Left out are the scoreboard, the reference of the"
     " package, and the code that the site keeps folded: it draws the figures and records the"
@@ -97,14 +101,13 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Site:
-    """The built site: texts ready for paper, exercises by label, and the scripts for the maths."""
+    """The built site: texts ready for paper, and exercises by label."""
 
     folder: Path
     title: str
     author: str
     texts: list[Tag]
     exercises: dict[str, Exercise]
-    scripts: str
 
 
 def read(folder: Path, root: Path = ROOT) -> Site:
@@ -113,17 +116,16 @@ def read(folder: Path, root: Path = ROOT) -> Site:
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     pages = [toc["root"], *files(entry for part in toc["parts"] for entry in part["chapters"])]
     pages = [page for page in pages if posixpath.basename(page) not in LEFT_OUT]
-    texts, scripts = [], ""
+    texts = []
     for page in pages:
         path = folder / f"{page}.html"
         if not path.is_file():
             raise FileNotFoundError(f"{path} is not there: run make book")
         soup = BeautifulSoup(UNCOLOURED.sub(r"\1", path.read_text(encoding="utf-8")), "html.parser")
-        scripts = scripts or _mathjax(soup, page)
         texts.append(_for_paper(soup.article, page, pages))
     texts[0].h1.string = "About this book"
     exercises = {label: found for text in texts for label, found in _exercises(text)}
-    return Site(folder, config["title"], config["author"], texts, exercises, scripts)
+    return Site(folder, config["title"], config["author"], texts, exercises)
 
 
 def files(entries: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -143,20 +145,6 @@ def _exercises(text: Tag) -> Iterator[tuple[str, Exercise]]:
             if solution.a and solution.a.get("href") == f"#{task['id']}"
         ]
         yield task["id"].split("--", 1)[1], Exercise(chapter, task, own)
-
-
-def _mathjax(soup: BeautifulSoup, page: str) -> str:
-    """The scripts that typeset the maths of `page`, without menus and the copy for screens.
-
-    Empty if it has none.
-    """
-    options = soup.find("script", string=re.compile(r"window\.MathJax"))
-    program = soup.find("script", src=re.compile("/mathjax/"))
-    if not options or not program:
-        return ""
-    options.append("; (MathJax.options ??= {}).renderActions = {assistiveMml: [], addMenu: []}")
-    program["src"] = _absolute(page, program["src"])
-    return f"{options}{program}"
 
 
 def _absolute(page: str, address: str) -> str:
@@ -212,11 +200,10 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _document(site: Site, title: str, body: str, style: str) -> str:
+def _document(title: str, body: str, style: str) -> str:
     return f"""<!DOCTYPE html>
 <html lang="en" data-theme="light"><head><meta charset="utf-8"><title>{html.escape(title)}</title>
-<link rel="stylesheet" href="/_static/pygments.css"><style>{STYLE}{style}</style>
-{site.scripts}</head><body class="mathjax_ignore tex2jax_ignore">{body}</body></html>"""
+{HEAD}<style>{STYLE}{style}</style></head><body>{body}</body></html>"""
 
 
 def book(site: Site) -> str:
@@ -235,7 +222,7 @@ def book(site: Site) -> str:
 <h1>{html.escape(site.title)}</h1><p>{html.escape(site.author)}</p><p class="note">{NOTE}</p>
 </section>
 <nav class="contents"><h1>Contents</h1><ul>{entries}</ul></nav>"""
-    return _document(site, site.title, body + "".join(map(str, site.texts)), style)
+    return _document(site.title, body + "".join(map(str, site.texts)), style)
 
 
 def _entry(id: str, heading: Tag) -> str:
@@ -272,7 +259,7 @@ def sheet(site: Site, row: Sheet, *, solutions: bool) -> str:
     total = f"{len(efforts)} exercises · {time} · {points} points"
     body = f'<article class="sheet"><h1>{html.escape(name)}</h1><p>{total}</p>{body}</article>'
     style = f"@page {{ @top-left {{ content: {_quoted(f'{site.title} · {name}')}; }} }}"
-    return _document(site, f"{site.title} · {name}", body, style)
+    return _document(f"{site.title} · {name}", body, style)
 
 
 def _unlinked(tag: Tag) -> str:
@@ -312,7 +299,6 @@ class Press:
         self._site.documents["/"] = document
         self._page.emulate_media(media="screen", color_scheme="light")
         self._site.open("")
-        self._page.evaluate("MathJax.startup.promise.then(() => null)")
         self._page.emulate_media(media="print")
         self._page.evaluate("document.body.offsetHeight && document.fonts.ready.then(() => null)")
         self._page.add_script_tag(content=SCRIPT)

@@ -247,7 +247,7 @@ def _listed(items: Iterable[list[nodes.Node]]) -> nodes.bullet_list:
 def _fill_index(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for index in list(doctree.findall(theorem_index)):
         app.env.get_domain("math").data["has_equations"][docname] = (
-            True  # names have formulas: the page loads MathJax
+            True  # names have formulas: the page sets them
         )
         lists = Lists(app, docname)
         index.replace_self(lists.by_name() if index["by"] == "name" else lists.by_chapter())

@@ -1,4 +1,4 @@
-const BOXES = "mjx-container[display], article :is(figure, div.math, span.math, .fl-scroll, .pst-scrollable-table-container)";
+const BOXES = "article :is(figure, .katex-display, .fl-scroll, .pst-scrollable-table-container)";
 
 // What scrolls sideways can be reached with the keyboard; the theme does so for code alone.
 function reach() {
@@ -8,8 +8,17 @@ function reach() {
   }
 }
 
+// A formula that is longer than a line may break.
+function fold() {
+  const formulas = [...document.querySelectorAll(".fl-whole")];
+  for (const formula of formulas) formula.classList.remove("fl-long");
+  const long = formulas.filter(formula =>
+    formula.getBoundingClientRect().width > formula.closest("p, li, dd, td, figcaption, div").clientWidth);
+  for (const formula of long) formula.classList.add("fl-long");
+}
+
 addEventListener("DOMContentLoaded", () => {
-  new ResizeObserver(reach).observe(document.querySelector("main"));
+  new ResizeObserver(() => { fold(); reach(); }).observe(document.querySelector("main"));
   // A button is called what it shows.
   for (const button of document.querySelectorAll(".search-button-field, details.hide > summary"))
     button.removeAttribute("aria-label");

@@ -40,7 +40,7 @@
     holder.innerHTML = (await load(page))[id] ?? "";
     for (const image of holder.content.querySelectorAll("img"))
       image.src = new URL(image.getAttribute("src"), root);
-    if (holder.content.querySelector(".math") && !window.MathJax?.typesetPromise) return [];
+    if (holder.content.querySelector(".math") && !window.katex) return [];
     return [...holder.content.childNodes];
   }
 
@@ -58,8 +58,8 @@
     box.replaceChildren(...parts);
     box.hidden = false;
     link.setAttribute("aria-describedby", box.id);
+    window.typeset?.(box);
     place();
-    await window.MathJax?.typesetPromise?.([box]);
     await Promise.all([...box.querySelectorAll("img")].map(image => image.decode().catch(() => {})));
     if (at === link) place();
   }

@@ -6,19 +6,13 @@
   const box = element => element.getBoundingClientRect();
 
   const formulas = () => {
-    const faults = all("mjx-merror, [data-mjx-error]").map(error => {
-      const id = error.closest(".math")?.id ?? "";
-      return `formula ${id}: ${error.dataset.mjxError ?? error.textContent}`;
-    });
+    const faults = all(".katex-error").map(error => `formula: ${error.title}`);
     for (const source of all(".math"))
-      if (!source.querySelector("mjx-container"))
+      if (!source.matches(".katex-error") && !source.querySelector(".katex"))
         faults.push(`formula is not rendered: ${start(source.textContent)}`);
-    for (const formula of all("mjx-container")) {
-      const text = formula.textContent;  // of its MathML: glyphs are drawn by the style sheet
-      if (text.includes("???")) faults.push(`formula with a reference to nothing: ${text}`);
-      if (!formula.querySelector("mjx-math").childElementCount)
+    for (const formula of all(".katex-html"))
+      if (!formula.childElementCount)
         faults.push(`formula is empty, after: ${start(formula.closest("p")?.textContent)}`);
-    }
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let text = texts.nextNode(); text; text = texts.nextNode())
       if (/\\[(\[]|\$[^$\n]*\$|\\[a-z]+\{/i.test(text.data)
@@ -52,17 +46,15 @@
     return [`${page.scrollWidth} pixels wide on a screen of ${width}: ${which}`];
   };
 
-  const unreachable = () => all("main :not(mjx-container *)")
+  const unreachable = () => all("main :not(.katex *)")
     .filter(element => element.scrollWidth > element.clientWidth + 1
       && /auto|scroll/.test(style(element).overflowX) && element.checkVisibility()
       && element.tabIndex < 0 && !element.querySelector("a[href], button, [tabindex='0']"))
     .map(element => `scrolls, but not with the keyboard: ${element.outerHTML.slice(0, 120)}`);
 
-  const cut = () => all("span.math").filter(element => {
-    const formula = element.querySelector("mjx-math");
-    return formula?.checkVisibility() && style(element).overflowX === "hidden"
-      && box(formula).right > box(element).right + 2;
-  }).map(element => `formula is cut off: ${start(element.textContent)}`);
+  const cut = () => all(".katex-display")
+    .filter(formula => formula.scrollHeight > formula.clientHeight)
+    .map(formula => `formula is cut off: ${start(formula.textContent)}`);
 
   const hidden = () => all("article :is(h1, h2, h3, p, figure)")
     .filter(text => text.closest("details, .toggle-hidden") === null
@@ -71,7 +63,7 @@
     .map(text => `text is not shown: ${start(text.textContent)}`);
 
   // A formula has the colour of its text.
-  const pale = () => all("mjx-container")
+  const pale = () => all(".katex")
     .filter(formula =>
       style(formula).color !== style(formula.closest(".math").parentElement).color)
     .map(formula => `formula in a colour of its own: ${start(formula.textContent)}`);
@@ -100,13 +92,13 @@
     }
   };
 
-  // For axe: a word in place of formulas after the first twenty, whose markup is MathJax's own,
+  // For axe: a word in place of formulas after the first twenty, whose markup is KaTeX's own,
   // and of the tokens of code the first of each class. All of a chapter would take minutes.
   const thin = () => {
     const seen = new Set();
     for (const token of all(".highlight pre span"))
       if (seen.size === seen.add(token.className).size) token.replaceWith(...token.childNodes);
-    for (const formula of all("mjx-container").slice(20)) formula.replaceWith("formula");
+    for (const formula of all(".katex").slice(20)) formula.replaceWith("formula");
   };
 
   const violations = async ([context, options]) => {
@@ -139,7 +131,7 @@
       const around = link && `${style(link).textDecorationLine} ${style(link.parentElement).color}`;
       return `${color} on ${ground(element)} in ${around}`;
     };
-    for (const element of all("body *")) {
+    for (const element of all("body :not(.katex *)")) {
       const texts = [...element.childNodes].filter(node => node.nodeType === 3);
       if (!texts.some(text => text.data.trim()) || !element.checkVisibility()) continue;
       const {fontSize, fontWeight} = style(element);

@@ -14,7 +14,7 @@ from book import browser, notebooks
 SITE = notebooks.ROOT / "_build" / "html"
 BASE = "/" + notebooks.repository_url().rsplit("/", 1)[1] + "/"  # the site's path at its host
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-HEAVIEST = 2_000_000  # bytes on the wire, MathJax apart
+HEAVIEST = 2_000_000  # bytes on the wire
 AUDITS = Path(__file__).with_name("audits.js").read_text(encoding="utf-8")
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 
@@ -38,7 +38,6 @@ class Visit:
 def settled(site: browser.Folder, path: str) -> None:
     """Open a page and wait for its formulas."""
     site.open(path)
-    site.page.evaluate("window.MathJax?.startup?.promise?.then(() => null)")
     site.page.evaluate("document.fonts.ready.then(() => null)")
     site.page.evaluate(AUDITS)
 
@@ -105,8 +104,8 @@ def sent(file: Path) -> int:
 
 
 def weight(site: browser.Folder) -> int:
-    """Bytes of all files sent, MathJax apart."""
-    return sum(sent(file) for file in set(site.answered) if "mathjax" not in file.parts)
+    """Bytes of all files sent."""
+    return sum(sent(file) for file in set(site.answered))
 
 
 def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
@@ -121,7 +120,7 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     settled(site, path)
     served = page.evaluate("fetch(location.href).then(answer => answer.text())")
     sources = len(re.findall(r'class="[^"]*\bmath\b[^"]*"', served))
-    rendered = page.locator("mjx-container").count()
+    rendered = page.locator(".katex, .katex-error").count()
     if sources != rendered:
         faults.append(f"{sources} formulas in the source, {rendered} on the page")
     faults += audit(page, "formulas", "images", "overflow", "hidden")
@@ -148,7 +147,7 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
         faults += audit(page, "overflow") + colours(page, known)
     heavy = weight(site)
     if heavy > HEAVIEST:
-        faults.append(f"{heavy} bytes without MathJax: at most {HEAVIEST}")
+        faults.append(f"{heavy} bytes: at most {HEAVIEST}")
     said = [f"{path}: {fault}" for fault in dict.fromkeys(faults)]
     return Visit(said, set(ids), links, heavy)
 

@@ -97,7 +97,7 @@ def test_index_shows_the_numbers_and_names_of_the_pages():
 
 def test_index_sets_the_formulas_in_names():
     assert soup("chapters/appendix/theorems").select("ul.fl-theorems span.math")
-    assert soup("chapters/appendix/theorems").head.select("script[src*='/mathjax/']")
+    assert soup("chapters/appendix/theorems").head.select("script[src*='/katex/']")
 
 
 def test_index_by_name_is_in_order():
@@ -344,10 +344,9 @@ STATE = """[document.documentElement.dataset.theme,
 
 @pytest.fixture(scope="module")
 def screen(chromium):
-    """A dark page in the browser, without its formulas, which take long to set."""
+    """A dark page in the browser."""
     page = tab(chromium, color_scheme="dark")
     site = browser.Folder(page, SITE)
-    page.route("**/mathjax/**", lambda route: route.abort())
     site.open("chapters/appendix/hermite.html")
     return page
 

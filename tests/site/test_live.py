@@ -123,11 +123,8 @@ def short(name):
 
 
 def opened(page, name):
-    """The page of a figure in short, and without its maths: both take long to load."""
+    """The page of a figure in short, which loads sooner."""
     site = browser.Folder(page, SITE)
-    page.route(
-        "**/mathjax/**", lambda route: route.fulfill(body="", content_type="text/javascript")
-    )
     site.documents[f"/{PAGES[name]}"] = short(name)
     site.open(PAGES[name])
     return site

@@ -268,12 +268,12 @@ def test_the_whole_book_fits_its_pages(needs_chromium, site):
         assert machine.refused == []
 
 
-def test_what_is_too_large_or_outside_is_reported(needs_chromium, site):
+def test_what_is_too_large_or_outside_is_reported(needs_chromium):
     wide = '<div style="width: 300mm" id="wide"></div><figure style="height: 300mm"></figure>'
     outside = '<img src="http://example.org/picture.png"><img src="/absent.png">'
     with printing.press(SITE) as machine:
         found = machine.typeset(
-            printing._document(site, "title", f"<article>{wide}{outside}</article>", "")
+            printing._document("title", f"<article>{wide}{outside}</article>", "")
         )
         assert [re.match(r"<(\w+)", html)[1] for html in found] == ["div", "figure"]
         assert set(machine.refused) == {
