@@ -5,7 +5,7 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test check style notebooks claims reseed replicate plant colab assignment pdf experiment oldest release serve clean
+.PHONY: help book test test-package test-book check style notebooks claims reseed replicate plant colab assignment pdf experiment oldest release serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,9 +28,18 @@ book: $(INSTALLED) ## build the site, warnings as errors, and print the page to 
 	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet || { rm -rf _build/.doctrees; exit 1; }
 	@$(BIN)/python -c 'from pathlib import Path; print("The book:", Path("_build/html/index.html").resolve().as_uri())'
 
+PYTEST := FEATLEARN_PROGRESS=off OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
 test: $(INSTALLED) ## run everything that must pass: style, types, book, package, notebooks (strict nbval), site
-	@$(MAKE) --no-print-directory --jobs=2 style book
-	@FEATLEARN_PROGRESS=off OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	@$(MAKE) --no-print-directory --jobs=2 test-package test-book
+
+# Needs no site: runs while the book is built, and shows what it found when it is done.
+test-package: style
+	@mkdir -p _build
+	@$(PYTEST) featlearn tests/package > _build/test-package.txt 2>&1; code=$$?; cat _build/test-package.txt; exit $$code
+
+test-book: book
+	@$(PYTEST) -n auto --dist loadfile --no-loadscope-reorder tests chapters --ignore tests/package
 
 check: style ## style, types, and the tests of what changed since the last commit: a minute
 	@FEATLEARN_PROGRESS=off OMP_NUM_THREADS=1 $(BIN)/python tests/changed.py

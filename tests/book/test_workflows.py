@@ -127,8 +127,8 @@ def test_a_push_runs_the_suite_once_for_each_python():
 
 def test_the_newest_versions_get_the_same_tests():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    command = re.search(r"python -m (pytest -n auto.*)", makefile)[1]
-    assert steps("newest/newest")[-1]["run"] == f".venv/bin/python -m {command}"
+    options = re.search(r"\$\(PYTEST\) (-n auto .*?) tests", makefile)[1]
+    assert steps("newest/newest")[-1]["run"] == f".venv/bin/python -m pytest {options}"
 
 
 def test_the_oldest_versions_are_the_lower_bounds():
