@@ -123,7 +123,7 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     rendered = page.locator(".katex, .katex-error").count()
     if sources != rendered:
         faults.append(f"{sources} formulas in the source, {rendered} on the page")
-    faults += audit(page, "formulas", "images", "overflow", "hidden")
+    faults += audit(page, "formulas", "images", "overflow", "hidden", "pale")
     ids = page.evaluate("[...document.querySelectorAll('[id], a[name]')].map(e => e.id || e.name)")
     links = page.evaluate(
         "[...document.querySelectorAll('a[href]')]"
@@ -131,17 +131,15 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     )
     faults += audit(page, "unfold", "cut")
     faults += page.evaluate("audits.eventually('unreachable')")
-    faults += audit(page, "overflow")
-    for theme in ("dark", "light"):
-        show(page, theme)
-        faults += audit(page, "pale")
+    show(page, "dark")
+    faults += audit(page, "overflow", "pale")
+    faults += requests(site)  # of the whole page: its scripts miss what is thinned out
+    page.evaluate("audits.thin()")  # a formula that fits a phone fits a desktop
     size(page, DESKTOP)
     faults += audit(page, "overflow", "hidden")
-    faults += requests(site)  # of the whole page: its scripts miss what is thinned out
-    page.evaluate("audits.thin()")
     page.evaluate(AXE)
     faults += page.evaluate("audits.violations", [None, STRUCTURE])
-    for viewport, theme in ((DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light")):
+    for viewport, theme in ((DESKTOP, "dark"), (DESKTOP, "light"), (PHONE, "light")):
         page.set_viewport_size(viewport)
         show(page, theme)
         faults += audit(page, "overflow") + colours(page, known)
