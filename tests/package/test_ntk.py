@@ -135,7 +135,8 @@ def test_tiles_agree_with_whole_matrices(activation, sigma_b, monkeypatch):
     Exact symmetry.
     """
     monkeypatch.setitem(recursion.TILE, "cpu", 6)
-    kernel, X, Y = NTK(3, activation, 1.2, sigma_b), random(14), random(9, seed=1)
+    depth = 3 if activation in ("relu", "erf") else 2  # series are slow
+    kernel, X, Y = NTK(depth, activation, 1.2, sigma_b), random(14), random(9, seed=1)
     X[12], Y[3] = X[2], X[5]
     for length in (None, 2.0):
         if length is not None:
