@@ -1,6 +1,7 @@
 """Sphinx extension: KaTeX sets the formulas of the site, from files that the site carries.
 
-A chapter has a thousand formulas. KaTeX sets them in a fifth of a second, MathJax in eight.
+The files are those of KaTeX 0.19.1. A chapter has a thousand formulas: in one browser on one
+machine its page was complete after 4.0 seconds, and after 8.3 with MathJax.
 """
 
 from __future__ import annotations
