@@ -1,8 +1,8 @@
-"""A chapter at full scale: ``python -m experiments full-chapter 04_ntk`` runs it with
+"""A chapter at full scale: ``python -m experiments full-chapter 06_damian`` runs it with
 ``FEATLEARN_SCALE=full``, on a GPU if there is one.
 
 All its claims, settled anew, and the arrays named in `KEPT` are written to
-``featlearn/data/full_04_ntk.json``.
+``featlearn/data/full_06_damian.json``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from experiments import stored
 from featlearn.notebook import claims
 
 KEPT = {
-    "04_ntk": ("widths", "errors", "wide_enough", "final", "many", "curves"),
+    "04_ntk/1_kernel": ("widths", "errors"),
+    "04_ntk/2_training": ("widths", "final"),
     "06_damian": ("GROWTH_DIMS", "half", "NS", "in_n", "MS", "in_m", "RISK_DIMS", "ours"),
     "07_shi": ("ns", "turned", "marks", "structured"),
 }
@@ -84,7 +85,7 @@ def main(arguments: list[str]) -> int:
     origin = stored.origin(f"python -m experiments full-chapter {options.chapter}", device)
     result = {**origin, **run(options.chapter)}
     broken = [error for error in result["errors"] if not error.startswith("ClaimFailed")]
-    target = options.out or stored.DATA / f"full_{options.chapter}.json"
+    target = options.out or stored.DATA / f"full_{options.chapter.replace('/', '_')}.json"
     stored.write(target.with_suffix(".failed.json") if broken else target, result)
     print("\n".join(result["errors"]))
     return int(bool(broken))

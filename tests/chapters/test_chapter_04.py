@@ -4,14 +4,28 @@ import numpy as np
 import pytest
 import torch
 from conftest import functions
+from scipy.special import eval_legendre
 
-from featlearn import activations, networks
+from featlearn import activations, kernels, networks
 from featlearn.ntk import NTK, empirical_ntk, layer_kernels
 
 
 @pytest.fixture(scope="module")
 def chapter():
-    return functions("04_ntk", np=np, torch=torch, activations=activations)
+    turn = 2 * np.pi * np.arange(64) / 64
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    gamma = np.pi / 2 * (nodes + 1)
+    of_page_three = {
+        "N": 64,
+        "circle": np.stack([np.cos(turn), np.sin(turn)], axis=1),
+        "gamma": gamma,
+        "weights": weights,
+        "arc": np.stack([np.cos(gamma), np.sin(gamma), 0 * gamma], axis=1),
+        "eval_legendre": eval_legendre,
+    }
+    pages = functions("04_ntk", np=np, torch=torch, activations=activations)
+    pages.update(of_page_three)
+    return pages
 
 
 @pytest.mark.parametrize("activation", ["relu", "erf"])
@@ -38,18 +52,6 @@ def test_layers_of_the_limit(chapter):
     torch.testing.assert_close(sum(parts), NTK(4, "erf", 1.3, 0.4)(X))
 
 
-def test_two_kernels(chapter):
-    net = networks.Network((3, 9, 1), "relu", 1.5)
-    theta = net.initialise(np.random.default_rng(4))
-    X = np.random.default_rng(5).standard_normal((4, 3))
-    W, a = theta["W1"].numpy(), theta["W2"][0].numpy()
-    by_hand = chapter["two_kernels"](
-        X, W, a, 1.5 / 3**0.5, 1.5 / 3, lambda z: np.maximum(z, 0), lambda z: (z > 0) * 1.0
-    )
-    for hand, ours in zip(by_hand, layer_kernels(net, theta, X), strict=True):
-        np.testing.assert_allclose(hand, ours, rtol=1e-12)
-
-
 def test_jacobian(chapter):
     rng = np.random.default_rng(6)
     X, W, a = rng.standard_normal((5, 3)), rng.standard_normal((4, 3)), rng.standard_normal(4)
@@ -68,17 +70,35 @@ def test_jacobian(chapter):
     np.testing.assert_allclose(J @ J.T, empirical_ntk(Tanh(), X).numpy(), rtol=1e-10)
 
 
-def test_khatri_rao(chapter):
-    X = np.random.default_rng(7).standard_normal((5, 3))
-    rows = chapter["khatri_rao"](X)
-    np.testing.assert_allclose(rows[2], np.kron(X[2], X[2]))
-    np.testing.assert_allclose(rows @ rows.T, (X @ X.T) ** 2)
-
-
 def test_gradient_descent_on_the_linear_model(chapter):
     rng = np.random.default_rng(8)
     J, b = rng.standard_normal((4, 6)), rng.standard_normal(4)
-    losses, sigma = chapter["descend"](J, b, steps=20)
-    step = (np.eye(4) - J @ J.T / sigma[0] ** 2) @ b
+    losses = list(chapter["losses"](J, b, 20))
+    step = (np.eye(4) - J @ J.T / np.linalg.norm(J, 2) ** 2) @ b
     assert losses[1] == pytest.approx(step @ step / 2)
     assert len(losses) == 21
+
+
+def test_the_limit_kernel_of_the_inner_weights(chapter):
+    X = np.random.default_rng(9).standard_normal((5, 7))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    last, both = NTK(2, "tanh").both(7**0.5 * X)
+    np.testing.assert_allclose(chapter["K_infinity"](X, X), both - last, rtol=1e-10)
+
+
+def test_training_of_the_inner_weights(chapter):
+    rng = np.random.default_rng(10)
+    X, y = rng.standard_normal((4, 3)), rng.standard_normal(4)
+    (W, a), (after, _), *_ = chapter["train"](X, y, 6, rng, eta=0.1, steps=2)
+    weights = torch.as_tensor(W).requires_grad_()
+    f = torch.tanh(torch.as_tensor(X) @ weights.T) @ torch.as_tensor(a) / 6**0.5
+    assert f.detach().abs().max() < 1e-12
+    (f - torch.as_tensor(y)).square().sum().div(2).backward()
+    np.testing.assert_allclose(after, W - 0.1 * weights.grad.numpy(), rtol=1e-10)
+
+
+def test_spectra_of_the_linear_kernel(chapter):
+    linear = kernels.Polynomial(1)
+    on_circle, on_sphere = (chapter[f"{name}_spectrum"](linear) for name in ("circle", "sphere"))
+    np.testing.assert_allclose(on_circle[:4], [0, 1 / 2, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(on_sphere[:4], [0, 1 / 3, 0, 0], atol=1e-12)

@@ -21,7 +21,7 @@ from featlearn.seeding import stream
 SITE = notebooks.ROOT / "_build" / "html"
 STORED = data.load("live")
 PAGES = {
-    "circle": "chapters/04_ntk.html",
+    "circle": "chapters/04_ntk/2_training.html",
     "flow": "chapters/01_kernels/2_training.html",
     "width": "chapters/03_wide_networks/2_lazy.html",
     "neurons": "chapters/06_damian.html",
