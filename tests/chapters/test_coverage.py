@@ -103,6 +103,9 @@ BEYOND_SYLLABUS = (
     ("rf-enough", "how many random features a good prediction takes (Rudi and Rosasco)"),
     ("rf-few", "fewer features than points: the documents assume an invertible kernel"),
     ("rf-direction", "random features on the single-index target of chapter 1"),
+    ("ntk-modes", "training eigenmode by eigenmode, the first thing to see with a constant kernel"),
+    ("ntk-fluctuation", "how the kernel of a finite network fluctuates (Hanin and Nica)"),
+    ("ntk-wide", "the theorem that everybody quotes: wide enough, hence zero loss"),
     (
         "dam-joint",
         "the paper names training both layers together as future work; the chapter tries it",
