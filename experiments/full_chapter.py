@@ -25,6 +25,8 @@ from featlearn.notebook import claims
 KEPT = {
     "04_ntk/1_kernel": ("widths", "errors"),
     "04_ntk/2_training": ("widths", "final"),
+    "05_beyond_linearization/3_second_order": ("DIMS", "counts", "curves", "need"),
+    "05_beyond_linearization/4_three_layers": ("counts", "curves", "need"),
     "06_damian": ("GROWTH_DIMS", "half", "NS", "in_n", "MS", "in_m", "RISK_DIMS", "ours"),
     "07_shi": ("ns", "turned", "marks", "structured"),
 }
