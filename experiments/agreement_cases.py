@@ -386,14 +386,6 @@ def beyond_cases() -> Iterator[Case]:
         return at.normal("G", 2, 12, 5), at.normal("y", 2, 12)
 
     yield Case(group, "minimum_frobenius", lambda at: beyond.minimum_frobenius(*measured(at)))
-    yield Case(
-        group, "minimum_nuclear", lambda at: beyond.minimum_nuclear(*measured(at), iterations=30)
-    )
-    yield Case(
-        group,
-        "quadratic_form",
-        lambda at: beyond.quadratic_form(at.normal("M", 5, 5), at.normal("G", 9, 5)),
-    )
     yield Case(group, "whitener", lambda at: beyond.whitener(at.normal("G", 2, 24, 5)))
 
     def signed(at: Setting) -> tuple[beyond.SignedNetwork, Tensor, Tensor]:
@@ -418,12 +410,6 @@ def beyond_cases() -> Iterator[Case]:
     yield Case(group, "SignedNetwork.expected_loss", expected)
     yield Case(group, "SignedNetwork.train", trained)
 
-    def three(norm: str, at: Setting) -> Tensor:
-        model = beyond.ThreeLayer(lambda X: hermite.features(X, 2), norm, iterations=30)
-        return model.fit(at.normal("X", 40, 3), labels(at, 40)).predict(at.normal("new", 17, 3))
-
-    for norm in ("nuclear", "frobenius"):
-        yield Case(group, f"ThreeLayer, {norm}", partial(three, norm))
     yield Case(group, "hermite.polynomials", lambda at: hermite.polynomials(labels(at), 6))
     yield Case(
         group,

@@ -1,11 +1,11 @@
 r"""Beyond the tangent: quadratic models, signs that silence the linear term, and low rank as a
 prior.
 
-A quadratic function of features $g$ is a symmetric matrix, $f(x) = g(x)^\top Mg(x)$. Fixed features
-choose the $M$ of least Frobenius norm, a trained layer one of small nuclear norm;
-`minimum_frobenius` and `minimum_nuclear` are the two. `SignedNetwork` is a two-layer network near
-its start whose neurons move under random signs, so that it learns through the second-order term of
-its Taylor series. `ThreeLayer` puts such a layer on top of whitened polynomial features.
+`harmonic` is the target of the chapter, a pure polynomial in one direction. `SignedNetwork` is a
+two-layer network near its start whose neurons move under random signs, so that it learns through
+the second-order term of its Taylor series. A quadratic function of features $g$ is a symmetric
+matrix, $f(x) = g(x)^\top Mg(x)$; fixed features choose the $M$ of least Frobenius norm,
+`minimum_frobenius`. `whitener` prepares a layer of features for the next.
 """
 
 from __future__ import annotations
@@ -18,64 +18,38 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.func import vjp
 
-from featlearn import activations, validate
+from featlearn import activations, harmonics, validate
 from featlearn.validate import Array
 
-NORMS = ("nuclear", "frobenius")
 MOST_STEPS = 10**8
 
 
-def quadratic_form(M: Array, G: Array) -> Tensor:
-    r"""$g_i^\top Mg_i$ for the rows $g_i$ of G, shape (..., n), for M of shape (..., D, D) and G of
-    shape (..., n, D).
+def harmonic(degree: int, X: Array) -> Tensor:
+    r"""$\sqrt{N(d, p)}\,P_p(x_1/\|x\|)$ at the rows of X: degree p around the first axis, shape
+    (..., n).
+
+    It has variance 1 on the sphere; harmonics of different degrees are orthogonal.
+
+    Parameters
+    ----------
+    degree
+        $p$.
+    X
+        (..., n, d) points other than the origin.
     """
-    M = validate.as_tensor(M, "M", like=(G,))
-    G = validate.as_tensor(G, "G").to(M)
-    if M.ndim < 2 or G.ndim < 2 or M.shape[-2:] != (G.shape[-1],) * 2:
-        raise ValueError(
-            f"M and G must end in (D, D) and (n, D), got {tuple(M.shape)} and {tuple(G.shape)}"
-        )
-    for first, second in zip(M.shape[-3::-1], G.shape[-3::-1], strict=False):
-        if first != second and 1 not in (first, second):
-            raise ValueError(
-                f"M and G must have leading axes that go together, got {tuple(M.shape)} and "
-                f"{tuple(G.shape)}"
-            )
-    return _quadratic_form(M, G)
-
-
-def _quadratic_form(M: Tensor, G: Tensor) -> Tensor:
-    return ((G @ M) * G).sum(dim=-1)
-
-
-def _measurements(G: Array, y: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""G, y, the pseudo-inverse of the Gram matrix $(g_i\cdot g_j)^2$, and the interpolant of least
-    Frobenius norm.
-    """
-    G = validate.as_tensor(G, "G", like=(y,))
-    y = validate.as_tensor(y, "y").to(G)
-    if G.ndim < 2 or y.shape != G.shape[:-1]:
-        raise ValueError(
-            f"G and y must have shapes (..., n, D) and (..., n), got {tuple(G.shape)} and "
-            f"{tuple(y.shape)}"
-        )
-    validate.size(G.numel() // G.shape[-1] * G.shape[-2], "G")
-    validate.size(G.numel() // G.shape[-2] * G.shape[-1], "G")
-    K = (G @ G.mT).square()
-    if not validate.is_finite(K):
-        raise ValueError("G must have smaller entries: their fourth powers overflow")
-    inverse = torch.linalg.pinv(K, hermitian=True)
-    return G, y, inverse, _combine(G, (inverse @ y[..., None])[..., 0])
-
-
-def _combine(G: Tensor, weights: Tensor) -> Tensor:
-    r"""$\sum_ic_ig_ig_i^\top$."""
-    return G.mT @ (weights[..., None] * G)
+    X = validate.as_tensor(X, "X")
+    if X.ndim < 2:
+        raise ValueError(f"X must have shape (..., n, d), got {tuple(X.shape)}")
+    d, largest = X.shape[-1], X.abs().amax(dim=-1)
+    if not largest.all():
+        raise ValueError("X must have no row of zeros: the origin has no direction")
+    size = math.sqrt(harmonics.harmonic_dimension(d, degree))
+    U = X / largest[..., None]
+    cosine = (U[..., 0] / U.norm(dim=-1)).cpu().numpy()
+    return torch.as_tensor(size * harmonics.gegenbauer(degree, cosine, d)).to(X)
 
 
 def minimum_frobenius(G: Array, y: Array) -> Tensor:
@@ -92,51 +66,20 @@ def minimum_frobenius(G: Array, y: Array) -> Tensor:
     y
         (..., n) labels.
     """
-    return _measurements(G, y)[3]
-
-
-def minimum_nuclear(
-    G: Array, y: Array, *, iterations: int = 500, tolerance: float = 1e-7
-) -> Tensor:
-    r"""The symmetric $M$ of least nuclear norm with $g_i^\top Mg_i = y_i$ for all i, shape (..., D,
-    D).
-
-    Douglas–Rachford splitting: project onto the interpolants, reflect, shrink the eigenvalues by a
-    threshold $\tau$,
-
-    $$P = \Pi(Z), \qquad N = \mathrm{shrink}_\tau(2P-Z), \qquad Z \leftarrow Z+N-P.$$
-
-    Any $\tau > 0$ leads to a minimiser; we take 0.3 times the largest eigenvalue of the interpolant
-    of least Frobenius norm.
-
-    Parameters
-    ----------
-    G, y
-        As in `minimum_frobenius`. Where no $M$ interpolates, the least-squares ones take their
-        place.
-    iterations, tolerance
-        Stop when $\|N-P\|_F \le$ `tolerance` $\cdot\|P\|_F$ for every problem, at the latest after
-        `iterations`.
-
-    Returns
-    -------
-    Tensor
-        The last $P$: it interpolates to rounding, or is a least-squares solution, and has the least
-        norm up to the tolerance.
-    """
-    iterations = validate.integer(iterations, "iterations")
-    tolerance = validate.real(tolerance, "tolerance", above=0)
-    G, y, inverse, P = _measurements(G, y)
-    tolerance = max(tolerance, 10 * torch.finfo(G.dtype).eps)
-    Z, tau = P, 0.3 * torch.linalg.matrix_norm(P, ord=2)[..., None]
-    for _ in range(iterations):
-        P = Z - _combine(G, (inverse @ (_quadratic_form(Z, G) - y)[..., None])[..., 0])
-        s, U = torch.linalg.eigh(2 * P - Z)
-        N = (U * (s.sign() * (s.abs() - tau).clamp_min(0))[..., None, :]) @ U.mT
-        Z = Z + N - P
-        if torch.all((N - P).flatten(-2).norm(dim=-1) <= tolerance * P.flatten(-2).norm(dim=-1)):
-            break
-    return P
+    G = validate.as_tensor(G, "G", like=(y,))
+    y = validate.as_tensor(y, "y").to(G)
+    if G.ndim < 2 or y.shape != G.shape[:-1]:
+        raise ValueError(
+            f"G and y must have shapes (..., n, D) and (..., n), got {tuple(G.shape)} and "
+            f"{tuple(y.shape)}"
+        )
+    validate.size(G.numel() // G.shape[-1] * G.shape[-2], "G")
+    validate.size(G.numel() // G.shape[-2] * G.shape[-1], "G")
+    K = (G @ G.mT).square()
+    if not validate.is_finite(K):
+        raise ValueError("G must have smaller entries: their fourth powers overflow")
+    c = torch.linalg.pinv(K, hermitian=True) @ y[..., None]
+    return G.mT @ (c * G)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +98,15 @@ class SignedNetwork:
         (m,) or (B, m), fixed output weights.
     activation
         $\sigma$, a name or a function of tensors.
+    derivative
+        $\sigma'$, a function of tensors. Without it training differentiates $\sigma$
+        automatically, which takes about three times as long.
     """
 
     W: Tensor
     a: Tensor
     activation: str | Callable[[Tensor], Tensor] = torch.nn.functional.softplus
+    derivative: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         W = validate.as_tensor(self.W, "W", (2, 3), like=(self.a,))
@@ -171,6 +118,8 @@ class SignedNetwork:
         object.__setattr__(self, "W", W.detach())
         object.__setattr__(self, "a", a.detach().to(W))
         object.__setattr__(self, "activation", activations.get(self.activation))
+        if self.derivative is not None:
+            validate.function(self.derivative, "derivative")
 
     @property
     def _sigma(self) -> activations.Activation:
@@ -186,6 +135,7 @@ class SignedNetwork:
         members: int | None = None,
         *,
         activation: str | Callable[[Tensor], Tensor] = torch.nn.functional.softplus,
+        derivative: Callable[[Tensor], Tensor] | None = None,
         dtype: torch.dtype = torch.float64,
         device: str | torch.device = "cpu",
     ) -> SignedNetwork:
@@ -199,7 +149,10 @@ class SignedNetwork:
         W = rng.standard_normal(shape) / math.sqrt(d)
         a = rng.choice([-1.0, 1.0], shape[:-1])
         return cls(
-            torch.as_tensor(W).to(device, dtype), torch.as_tensor(a).to(device, dtype), activation
+            torch.as_tensor(W).to(device, dtype),
+            torch.as_tensor(a).to(device, dtype),
+            activation,
+            derivative,
         )
 
     def _sum(self, neurons: Tensor) -> Tensor:
@@ -352,22 +305,28 @@ class SignedNetwork:
         scale = self.a / (math.sqrt(self.W.shape[-2]) * X.shape[-2])
         V = torch.zeros_like(self.W)
         yield V
-        for _ in range(steps):
+        for step in range(steps):
             z = torch.ones_like(self.a)
             if rng is not None:
                 z = torch.as_tensor(rng.choice([-1.0, 1.0], tuple(self.a.shape))).to(self.a)
             pre = X @ (self.W + z[..., None] * V).mT
-            value, pull = vjp(self._sigma, pre)[:2]
-            (slope,) = pull(torch.ones_like(pre))
+            value, slope = self._value_and_slope(pre)
             residual = self._sum(value) - start - y
-            gradient = (z * scale)[..., None] * ((residual[..., None] * slope).mT @ X)
+            gradient = (z * scale)[..., None] * (slope.mT @ (residual[..., None] * X))
             V = V - eta * (gradient + 4 * penalty * V.square().sum(dim=-1, keepdim=True) * V)
-            if not torch.isfinite(V).any():
+            last = step == steps - 1
+            if not torch.isfinite(V if last else residual).any():  # the residual is smaller
                 raise ValueError(
                     "X, y or learning_rate must be smaller, got learning_rate = "
                     f"{eta.max().item():g}: training diverges"
                 )
             yield V
+
+    def _value_and_slope(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        if self.derivative is not None:
+            return self._sigma(z), self.derivative(z)
+        value, pull = vjp(self._sigma, z)[:2]
+        return value, pull(torch.ones_like(z))[0]
 
     def train(self, X: Array, y: Array, **options: Any) -> Tensor:
         """The last movement V of `descent` with the same arguments."""
@@ -385,74 +344,3 @@ def whitener(G: Array) -> Tensor:
     _, s, U = torch.linalg.svd(G / math.sqrt(G.shape[-2]), full_matrices=False)
     seen = s > s[..., :1] * max(G.shape[-2:]) * torch.finfo(G.dtype).eps
     return (U.mT * torch.where(seen, 1 / s, 0.0)[..., None, :]) @ U
-
-
-class ThreeLayer(BaseEstimator):
-    r"""$f(x) = \hat g^\top M\hat g$ with $\hat g = \hat\Sigma^{-1/2}g(x)$: features, whitening, a
-    quadratic layer. Source: S3, three layers.
-
-    The last layer is the convex limit of a wide quadratic model. With the regulariser
-    $\|W\hat\Sigma^{1/2}\|_{2,4}^4$ on a layer over $g$, which is $\|\hat W\|_{2,4}^4$ on a layer
-    over $\hat g$, it is the interpolant of least *nuclear* norm. With random features in its place
-    it would be the one of least *Frobenius* norm.
-
-    Parameters
-    ----------
-    features
-        $g$, a function from (..., n, d) inputs to (..., n, D) features.
-    norm : {"nuclear", "frobenius"}
-        What the last layer keeps small.
-    whiten
-        Whether to divide by $\hat\Sigma^{1/2}$.
-    iterations, tolerance
-        Of `minimum_nuclear`.
-    """
-
-    def __init__(
-        self,
-        features: Callable[[Tensor], Tensor],
-        norm: str = "nuclear",
-        *,
-        whiten: bool = True,
-        iterations: int = 500,
-        tolerance: float = 1e-7,
-    ) -> None:
-        self.features = features
-        self.norm = norm
-        self.whiten = whiten
-        self.iterations = iterations
-        self.tolerance = tolerance
-
-    def fit(self, X: Array, y: Array) -> ThreeLayer:
-        """X of shape (..., n, d) and y of shape (..., n); leading axes are independent problems."""
-        validate.function(self.features, "features")
-        validate.one_of(self.norm, "norm", NORMS)
-        whiten = validate.flag(self.whiten, "whiten")
-        iterations = validate.integer(self.iterations, "iterations")
-        tolerance = validate.real(self.tolerance, "tolerance", above=0)
-        G = self._features(validate.as_tensor(X, "X", like=(y,)))
-        identity = torch.eye(G.shape[-1], dtype=G.dtype, device=G.device)
-        self.H_ = whitener(G) if whiten else identity
-        if self.norm == "nuclear":
-            self.M_ = minimum_nuclear(G @ self.H_, y, iterations=iterations, tolerance=tolerance)
-        else:
-            self.M_ = minimum_frobenius(G @ self.H_, y)
-        return self
-
-    def predict(self, X: Array) -> Tensor:
-        """The values at X of shape (m, d), or (..., m, d), a set for each problem."""
-        check_is_fitted(self, "M_")
-        G = self._features(validate.as_tensor(X, "X").to(self.H_))
-        validate.columns(G, "features(X)", self.H_.shape[-2])
-        return quadratic_form(self.M_, G @ self.H_)
-
-    def _features(self, X: Tensor) -> Tensor:
-        """g at the rows of X, which must have a row for each."""
-        if X.ndim < 2:
-            raise ValueError(f"X must have shape (..., n, d), got {tuple(X.shape)}")
-        G = validate.as_tensor(self.features(X), "features(X)")
-        if G.ndim < 2 or G.shape[:-1] != X.shape[:-1]:
-            raise ValueError(
-                f"features(X) must have shape {(*X.shape[:-1], 'D')}, got {tuple(G.shape)}"
-            )
-        return G

@@ -1,12 +1,15 @@
 """What chapter 5 writes out by hand is what the package computes, and what its theorems say."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 from conftest import functions
+from scipy.optimize import minimize
 
 from featlearn import harmonics
-from featlearn.beyond import SignedNetwork, minimum_nuclear
+from featlearn.beyond import SignedNetwork
 
 
 @pytest.fixture(scope="module")
@@ -14,15 +17,30 @@ def chapter():
     return functions("05_beyond_linearization", np=np, torch=torch, harmonics=harmonics)
 
 
-def test_least_nuclear(chapter):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((18, 6))
-    y = X[:, 0] ** 2 - X[:, 1] * X[:, 2]
+@pytest.mark.parametrize(("d", "n"), [(2, 1), (2, 2), (3, 4), (3, 5)])
+def test_least_nuclear_norm_by_search_over_all_interpolants(chapter, d, n):
+    rng = np.random.default_rng(10 * d + n)
+    X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+    basis = []
+    for i, j in itertools.combinations_with_replacement(range(d), 2):
+        B = np.zeros((d, d))
+        B[i, j] = B[j, i] = 1
+        basis.append(B)
+    rows = np.array([[x @ B @ x for B in basis] for x in X])
+    start, free = np.linalg.pinv(rows) @ y, np.linalg.svd(rows)[2][n:]
+
+    def norm(t):
+        M = np.einsum("k,kij->ij", start + t @ free, np.array(basis))
+        return np.abs(np.linalg.eigvalsh(M)).sum()
+
+    options = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000}
+    starts = rng.standard_normal((20, len(free)))
+    best = min(minimize(norm, t, method="Nelder-Mead", options=options).fun for t in starts)
     A = np.einsum("ni,nj->nij", X, X)
-    hand, gap = chapter["least_nuclear"](A, y, iterations=5000, tolerance=1e-9)
-    ours = minimum_nuclear(X, y, iterations=5000, tolerance=1e-9)
-    np.testing.assert_allclose(hand, ours, atol=1e-5)
-    assert 0 <= gap < 1e-6
+    M, gap = chapter["least_nuclear"](A, y, iterations=20_000, tolerance=1e-10)
+    np.testing.assert_allclose(np.einsum("nij,ij->n", A, M), y, atol=1e-8)
+    assert np.abs(np.linalg.eigvalsh(M)).sum() == pytest.approx(best, rel=1e-5)
+    assert abs(gap) < 1e-6
 
 
 def test_the_gap_says_when_the_solver_has_not_converged(chapter):

@@ -136,10 +136,8 @@ def mixed_calls():
         "TwoLayerEnsemble",
         lambda: networks.TwoLayerEnsemble(4, steps=1).fit(X[None], on(y[None])).predict(X),
     )
-    yield "quadratic_form", lambda: beyond.quadratic_form(np.eye(3), on(X))
     yield "minimum_frobenius", lambda: beyond.minimum_frobenius(X, on(y))
     yield "SignedNetwork", lambda: beyond.SignedNetwork(W, on(W[:, 0]))(W, X)
-    yield "ThreeLayer", lambda: beyond.ThreeLayer(lambda z: z, "frobenius").fit(X, on(y)).predict(X)
     yield "Sample", lambda: damian.Sample(X, on(y), np.full(4, 0.25)).risk(y)
     target = damian.LatentPolynomial(np.eye(3, 1), {(2,): 1.0})
     yield "LatentPolynomial", lambda: damian.LatentPolynomial(on(target.U), target.terms)(X)

@@ -307,8 +307,6 @@ CALLS = {  # by the name of the function: what differs from EXAMPLES
     "activations.get": {"activation": lambda: torch.sigmoid},
     "beyond.SignedNetwork.__call__": {"X": X},
     "beyond.SignedNetwork.train": {"options": {"learning_rate": 0.05, "steps": 2}},
-    "beyond.minimum_nuclear": {"iterations": lambda: 20},
-    "beyond.ThreeLayer": {"iterations": lambda: 20},
     "damian.algorithm.TwoLayer": {
         "alpha": lambda: 0.1,
         "beta": lambda: np.zeros(3),
@@ -418,7 +416,6 @@ CALLS = {  # by the name of the function: what differs from EXAMPLES
 for shi_name in ("accuracy", "gradient", "step", "train_all", "train_head", "train_tangent"):
     CALLS.setdefault(f"shi.network.{shi_name}", {})["y"] = signs
 SELF = {  # how the object of a method is made; otherwise by the class's own good call
-    "beyond.ThreeLayer": lambda new: new.fit(X(), y()),
     "gp.GaussianProcess": lambda new: new.fit(X(), y()),
     "networks.Network": lambda new: network(),
     "kernels.KernelRegression": lambda new: new.fit(X(), y()),

@@ -8,35 +8,18 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
-from featlearn import hermite, stream
+from featlearn import harmonics, stream
 from featlearn.beyond import (
     SignedNetwork,
-    ThreeLayer,
+    harmonic,
     minimum_frobenius,
-    minimum_nuclear,
-    quadratic_form,
     whitener,
 )
 
 
 def draw(*shape, name="beyond"):
     return torch.as_tensor(stream(f"tests/{name}").standard_normal(shape))
-
-
-def nuclear(M):
-    return torch.linalg.eigvalsh(M).abs().sum(dim=-1)
-
-
-def test_quadratic_form_is_the_double_sum():
-    M, G = draw(4, 4), draw(3, 4, name="G")
-    expected = [
-        sum(G[n, i] * M[i, j] * G[n, j] for i in range(4) for j in range(4)) for n in range(3)
-    ]
-    torch.testing.assert_close(quadratic_form(M, G), torch.stack(expected))
 
 
 def test_least_frobenius_is_least_squares_on_all_entries():
@@ -48,71 +31,42 @@ def test_least_frobenius_is_least_squares_on_all_entries():
     torch.testing.assert_close(minimum_frobenius(G, y), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("d", "n"), [(2, 1), (2, 2), (3, 4), (3, 5)])
-def test_least_nuclear_norm_by_search_over_all_interpolants(d, n):
-    G, y = draw(n, d, name=f"G{d}{n}"), draw(n, name=f"y{d}{n}")
-    pairs = list(itertools.combinations_with_replacement(range(d), 2))
-    basis = torch.zeros(len(pairs), d, d, dtype=torch.float64)
-    for k, (i, j) in enumerate(pairs):
-        basis[k, i, j] = basis[k, j, i] = 1.0
-    rows = torch.stack([quadratic_form(B, G) for B in basis], dim=1).numpy()
-    start, free = np.linalg.pinv(rows) @ y.numpy(), np.linalg.svd(rows)[2][n:]
-
-    def norm(t):
-        return float(nuclear(torch.einsum("k,kij->ij", torch.as_tensor(start + t @ free), basis)))
-
-    starts = stream("tests/starts").standard_normal((20, len(free)))
-    options = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000}
-    best = min(minimize(norm, t, method="Nelder-Mead", options=options).fun for t in starts)
-    M = minimum_nuclear(G, y, iterations=20_000, tolerance=1e-10)
-    torch.testing.assert_close(quadratic_form(M, G), y, rtol=1e-8, atol=1e-8)
-    assert abs(float(nuclear(M)) - best) < 1e-5 * best
-
-
-def test_least_nuclear_norm_has_a_dual_certificate():
-    """Weak duality: λ·y ≤ ‖M‖ for every λ with ‖Σ λ_i g_i g_iᵀ‖ ≤ 1, so that equality proves
-    optimality.
-    """
-    G = draw(40, 10)
-    y = G[:, 0] ** 2 - G[:, 1] ** 2
-    M = minimum_nuclear(G, y, iterations=3000, tolerance=1e-12)
-    s, U = torch.linalg.eigh(M)
-    inside = torch.where(s.abs() > 1e-6, s.sign(), 0.0)
-    assert inside.abs().sum() == 2
-
-    def excess(free):
-        """Operator norm off the range of M of the combinations that equal sign(M) on it."""
-        weights = particular + free @ null
-        return np.linalg.norm(Q.T @ np.einsum("n,ni,nj->ij", weights, G.numpy(), G.numpy()) @ Q, 2)
-
-    P, Q = U[:, inside != 0].numpy(), U[:, inside == 0].numpy()
-    on_range = np.stack([(np.outer(g, g) @ P).ravel() for g in G.numpy()], axis=1)
-    wanted = ((U * inside) @ U.T).numpy() @ P
-    particular = np.linalg.lstsq(on_range, wanted.ravel(), rcond=None)[0]
-    null = np.linalg.svd(on_range)[2][np.linalg.matrix_rank(on_range) :]
-    found = minimize(excess, np.zeros(len(null)), method="BFGS")
-    assert np.abs(on_range @ particular - wanted.ravel()).max() < 1e-8
-    assert found.fun < 1
-
-
 def test_problems_in_a_batch_do_not_mix():
     G, y = draw(3, 12, 5), draw(3, 12, name="y")
-    for solve in (
-        minimum_frobenius,
-        lambda G, y: minimum_nuclear(G, y, iterations=50, tolerance=1e-30),
-    ):
-        together = solve(G, y)
-        for k in range(3):
-            torch.testing.assert_close(together[k], solve(G[k], y[k]), rtol=1e-7, atol=1e-7)
+    together = minimum_frobenius(G, y)
+    for k in range(3):
+        torch.testing.assert_close(together[k], minimum_frobenius(G[k], y[k]), rtol=1e-7, atol=1e-7)
+
+
+def test_harmonic_is_orthonormal_and_rotates_with_its_axis():
+    d = 5
+    X = harmonics.sphere(400_000, d, stream("tests/sphere"))
+    Y = torch.stack([harmonic(p, X) for p in range(5)])
+    torch.testing.assert_close(
+        Y @ Y.T / len(X), torch.eye(5, dtype=torch.float64), atol=0.02, rtol=0
+    )
+    x = torch.as_tensor(X[:7])
+    torch.testing.assert_close(harmonic(1, x), x[:, 0])
+    cosine = x[:, 0] / d**0.5  # P_2(t) = (d t² − 1)/(d − 1), N(5, 2) = 14
+    torch.testing.assert_close(harmonic(2, 3 * x), 14**0.5 * (5 * cosine**2 - 1) / 4)
+    assert harmonic(3, x.float().reshape(7, 1, d)).shape == (7, 1)
+
+
+def test_a_given_derivative_changes_nothing():
+    options = {"learning_rate": 0.3, "steps": 20, "penalty": 0.01}
+    found = []
+    for derivative in (None, torch.sigmoid):
+        net = SignedNetwork.draw(6, 4, stream("tests/net"), 2, derivative=derivative)
+        rng = stream("tests/signs")
+        found.append(net.train(draw(5, 4), draw(5, name="y"), rng=rng, **options))
+    assert found[0].abs().max() > 0.1
+    torch.testing.assert_close(*found)
 
 
 @pytest.mark.parametrize(
     "call",
     [
         lambda: minimum_frobenius(draw(4, 3), draw(5)),
-        lambda: minimum_nuclear(draw(4, 3), draw(4), iterations=0),
-        lambda: minimum_nuclear(draw(4, 3), draw(4), tolerance=0.0),
-        lambda: quadratic_form(draw(3, 2), draw(4, 3)),
         lambda: whitener(draw(4)),
         lambda: SignedNetwork(draw(4, 3), draw(3)),
         lambda: SignedNetwork(draw(4, 3), draw(4))(torch.zeros(4, 3), draw(5, 2)),
@@ -138,8 +92,6 @@ def test_problems_in_a_batch_do_not_mix():
             draw(4, 3), draw(5, 3), draw(5, 1)
         ),
         lambda: SignedNetwork.draw(4, 3, stream("tests/draw"), dtype=torch.int64),
-        lambda: ThreeLayer(lambda X: X, iterations=-5).fit(draw(4, 3), draw(4)),
-        lambda: ThreeLayer(lambda X: X, "operator").fit(draw(4, 3), draw(4)),
         lambda: SignedNetwork(draw(4, 3), draw(4)).descent(
             draw(5, 3), draw(4), learning_rate=1.0, steps=1
         ),
@@ -153,15 +105,15 @@ def test_wrong_input_is_refused(call):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: quadratic_form(draw(2, 3, 3), draw(4, 5, 3)), "M and G must have leading axes"),
-        (lambda: quadratic_form(None, draw(5, 3)), "M must be an array of numbers"),
         (lambda: minimum_frobenius(draw(4, 3).to_sparse(), draw(4)), "G must be a dense tensor"),
         (lambda: whitener(draw(4, 3).to("meta")), "G must be a dense tensor"),
         (lambda: SignedNetwork.draw(10**13, 3, stream("tests/x")), "width, d and members must be"),
         (lambda: SignedNetwork.draw(4, 3, None), "rng must be a numpy Generator"),
         (lambda: SignedNetwork.draw(4, 3, stream("tests/x"), device="abacus"), "device must name"),
         (lambda: SignedNetwork(draw(4, 3), draw(4), activation=3), "activation must be"),
-        (lambda: minimum_nuclear(1e200 * draw(4, 3), draw(4)), "G must have smaller entries"),
+        (lambda: SignedNetwork(draw(4, 3), draw(4), derivative=3), "derivative must be callable"),
+        (lambda: harmonic(2, draw(4)), "X must have shape"),
+        (lambda: minimum_frobenius(1e200 * draw(4, 3), draw(4)), "G must have smaller entries"),
         (
             lambda: SignedNetwork(draw(4, 3), draw(4)).taylor(1e200 * draw(4, 3), draw(5, 3)),
             "V must be smaller",
@@ -172,30 +124,11 @@ def test_wrong_input_is_refused(call):
             ),
             "steps must be at most",
         ),
-        (lambda: ThreeLayer(None).fit(draw(4, 3), draw(4)), "features must be callable"),
-        (lambda: ThreeLayer(lambda X: X, whiten=3).fit(draw(4, 3), draw(4)), "whiten must be True"),
-        (lambda: ThreeLayer(lambda X: X[0]).fit(draw(4, 3), draw(4)), r"features\(X\) must have"),
-        (lambda: ThreeLayer(lambda X: None).fit(draw(4, 3), draw(4)), r"features\(X\) must be"),
-        (lambda: ThreeLayer(lambda X: X).fit(draw(4), draw(4)), "X must have shape"),
-        (
-            lambda: ThreeLayer(lambda X: X).fit(draw(4, 3), draw(4)).predict(draw(5, 2)),
-            r"features\(X\) must have 3 columns",
-        ),
     ],
 )
 def test_bad_calls_are_refused_at_the_door(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
-
-
-def test_three_layers_keep_the_conventions_of_scikit_learn():
-    model = ThreeLayer(lambda X: X, "operator", iterations=-5)
-    assert model.get_params()["norm"] == "operator"
-    assert clone(model).iterations == -5
-    with pytest.raises(NotFittedError):
-        model.predict(draw(5, 3))
-    model.set_params(norm="frobenius", iterations=7)
-    assert model.fit(draw(4, 3), draw(4)) is model
 
 
 def small(m=6, d=4):
@@ -303,56 +236,13 @@ def test_whitening_finds_every_direction_and_no_other(dtype):
     assert whitener(few).abs().max() < 1e3
 
 
-def features(X):
-    return torch.cat([hermite.features(X, 0), hermite.features(X, 2)], dim=-1)
-
-
-def test_three_layers_learn_a_fourth_power_and_the_kernel_does_not():
-    X, T = draw(120, 6), draw(200, 6, name="test")
-    risk = {}
-    for norm in ("nuclear", "frobenius"):
-        gap = ThreeLayer(features, norm).fit(X, X[:, 0] ** 4).predict(T) - T[:, 0] ** 4
-        risk[norm] = float(gap.square().mean() / (T[:, 0] ** 4).var())
-    assert risk["nuclear"] < 1e-3 < 0.05 < risk["frobenius"]
-
-
-def test_frobenius_model_is_kernel_regression_with_the_squared_kernel():
-    X, y, T = draw(30, 6), draw(30, name="y"), draw(8, 6, name="test")
-    model = ThreeLayer(features, "frobenius").fit(X, y)
-    G, test = features(X) @ model.H_, features(T) @ model.H_
-    expected = (test @ G.T).square() @ torch.linalg.pinv((G @ G.T).square(), hermitian=True) @ y
-    torch.testing.assert_close(model.predict(T), expected, rtol=1e-6, atol=1e-6)
-
-
-def test_least_nuclear_norm_interpolates_even_if_stopped_early():
-    G, y = draw(30, 10), draw(30, name="y")
-    torch.testing.assert_close(
-        quadratic_form(minimum_nuclear(G, y, iterations=2), G), y, rtol=1e-9, atol=1e-9
-    )
-
-
-def test_iteration_stops_when_every_problem_has_converged(monkeypatch):
-    calls = []
-    eigh = torch.linalg.eigh
-    monkeypatch.setattr(torch.linalg, "eigh", lambda A: calls.append(1) or eigh(A))
-    G = draw(2, 30, 10)
-    y = torch.stack([torch.zeros(30), draw(30, name="y")])  # the first problem is solved at once
-    counts = []
-    for scale in (1.0, 1e-6):
-        calls.clear()
-        minimum_nuclear(G, scale * y, tolerance=1e-4)
-        counts.append(len(calls))
-    assert 1 < counts[0] == counts[1] < 500
-
-
 def test_repeated_samples_and_more_samples_than_entries_are_least_squares():
     G, y = draw(20, 3), draw(20, name="y")
     entries = torch.stack([torch.outer(g, g).flatten() for g in G])
     expected = torch.as_tensor(np.linalg.lstsq(entries.numpy(), y.numpy(), rcond=None)[0]).reshape(
         3, 3
     )
-    for solve in (minimum_frobenius, minimum_nuclear):
-        torch.testing.assert_close(solve(G, y), expected, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(minimum_frobenius(G, y), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_start_has_unit_preactivations_and_random_signs():
@@ -388,14 +278,3 @@ def test_whitening_a_batch_does_not_mix():
     torch.testing.assert_close(
         white.mT @ white / 50, torch.eye(4, dtype=torch.float64).expand(2, 4, 4)
     )
-
-
-def test_whitening_and_options_reach_the_solver():
-    X, y = draw(30, 5), draw(30, name="y")
-    plain = ThreeLayer(lambda X: 3 * X, whiten=False, iterations=2).fit(X, y)
-    torch.testing.assert_close(plain.M_, minimum_nuclear(3 * X, y, iterations=2))
-    G = hermite.features(draw(20, 5), 2)
-    short = ThreeLayer(lambda X: hermite.features(X, 2), whiten=False, iterations=2).fit(
-        draw(20, 5), draw(20, name="y")
-    )
-    torch.testing.assert_close(short.M_, minimum_nuclear(G, draw(20, name="y"), iterations=2))
