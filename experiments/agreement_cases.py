@@ -386,6 +386,7 @@ def beyond_cases() -> Iterator[Case]:
         return at.normal("G", 2, 12, 5), at.normal("y", 2, 12)
 
     yield Case(group, "minimum_frobenius", lambda at: beyond.minimum_frobenius(*measured(at)))
+    yield Case(group, "harmonic", lambda at: beyond.harmonic(3, points(at)))
     yield Case(group, "whitener", lambda at: beyond.whitener(at.normal("G", 2, 24, 5)))
 
     def signed(at: Setting) -> tuple[beyond.SignedNetwork, Tensor, Tensor]:
