@@ -411,6 +411,7 @@ def beyond_cases() -> Iterator[Case]:
     yield Case(group, "SignedNetwork.expected_loss", expected)
     yield Case(group, "SignedNetwork.train", trained)
 
+    yield Case(group, "hermite.features", lambda at: hermite.features(points(at), 2))
     yield Case(group, "hermite.polynomials", lambda at: hermite.polynomials(labels(at), 6))
     yield Case(
         group,
