@@ -87,7 +87,8 @@ def summarise(
         }
         held = [seed for seed, c in found.items() if c is not None and c.verdict != "fails"]
         failures += [f"seed {seed}: {claim.id}" for seed in found if seed not in held]
-        there = [c for c in found.values() if c is not None and c.measured is not None]
+        recorded = [c for c in found.values() if c is not None]
+        there = [c for c in recorded if isinstance(c.measured, int | float)]  # "nan" is a string
         values = [c.measured for c in there]
         about[claim.id] = {
             "held": len(held),

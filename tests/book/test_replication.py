@@ -31,11 +31,15 @@ def test_what_held_and_what_failed():
         7: ([claim(0.5)], []),
         8: ([claim(2.0, "fails")], ["ValueError: no"]),
         9: ([], []),
+        10: ([claim("nan", "fails")], []),
     }
     result = replication.summarise([claim(0.5)], runs)
     about = result["claims"]["ker-a"]
-    assert (about["held"], about["of"], about["least"], about["greatest"]) == (1, 3, 0.5, 2.0)
-    assert result["failures"] == ["seed 8: ValueError: no", "seed 8: ker-a", "seed 9: ker-a"]
+    assert (about["held"], about["of"], about["least"], about["greatest"]) == (1, 4, 0.5, 2.0)
+    assert result["failures"] == [
+        "seed 8: ValueError: no",
+        *(f"seed {seed}: ker-a" for seed in (8, 9, 10)),
+    ]
 
 
 PAGE = """
