@@ -73,7 +73,7 @@ assignment: book ## write an nbgrader assignment: make assignment CHAPTER=04 (WR
 pdf: book ## print the book and the exercise sheets with Chromium, to _build/pdf
 	@$(BIN)/python -m book.printing
 
-experiment: $(INSTALLED) ## run a long experiment: make experiment NAME=solvers (no NAME lists them; DEVICE=cuda, CHAPTER=06_damian)
+experiment: $(INSTALLED) ## run a long experiment: make experiment NAME=solvers (no NAME lists them; DEVICE=cuda, CHAPTER=06_damian/2_samples)
 	@$(BIN)/python -m experiments $(NAME) $(CHAPTER) $(if $(DEVICE),--device $(DEVICE))
 
 oldest: ## run the package's tests and chapters 1 to 4 and 8 with the oldest versions, in .venv-oldest (PYTHON=python3.10)

@@ -1,8 +1,8 @@
-"""A chapter at full scale: ``python -m experiments full-chapter 06_damian`` runs it with
+"""A chapter at full scale: ``python -m experiments full-chapter 06_damian/2_samples`` runs it with
 ``FEATLEARN_SCALE=full``, on a GPU if there is one.
 
 All its claims, settled anew, and the arrays named in `KEPT` are written to
-``featlearn/data/full_06_damian.json``.
+``featlearn/data/full_06_damian_2_samples.json``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,15 @@ KEPT = {
     "04_ntk/2_training": ("widths", "final"),
     "05_beyond_linearization/3_second_order": ("DIMS", "counts", "curves", "need"),
     "05_beyond_linearization/4_three_layers": ("counts", "curves", "need"),
-    "06_damian": ("GROWTH_DIMS", "half", "NS", "in_n", "MS", "in_m", "RISK_DIMS", "ours"),
+    "06_damian/2_samples": (
+        "LAYER_DIMS",
+        "answers",
+        "half",
+        "HEAD_DIMS",
+        "HEAD_MULTIPLES",
+        "head_runs",
+        "head_half",
+    ),
     "07_shi": ("ns", "turned", "marks", "structured"),
 }
 LAST = """\

@@ -28,7 +28,6 @@ settings.load_profile("featlearn")
 SECONDS = {
     "test_pages.py": 190,
     "07_shi.ipynb": 105,
-    "06_damian.ipynb": 95,
     "test_live.py": 70,
     "08_feature_learning_kernels.ipynb": 65,
     "2_norms.ipynb": 55,
@@ -47,6 +46,9 @@ SECONDS = {
     "2_training.ipynb": 25,
     "test_checks.py": 25,
     "2_lazy.ipynb": 25,
+    "2_samples.ipynb": 45,
+    "3_experiments.ipynb": 45,
+    "4_transfer.ipynb": 40,
 }
 ANY_NOTEBOOK, ANY_FILE = 20, 5
 

@@ -24,7 +24,7 @@ PAGES = {
     "circle": "chapters/04_ntk/2_training.html",
     "flow": "chapters/01_kernels/2_training.html",
     "width": "chapters/03_wide_networks/2_lazy.html",
-    "neurons": "chapters/06_damian.html",
+    "neurons": "chapters/06_damian/2_samples.html",
 }
 NEAREST = 0.2  # radians, the least distance of two points in the figure
 
