@@ -108,6 +108,10 @@ BEYOND_SYLLABUS = (
     ("ntk-wide", "the theorem that everybody quotes: wide enough, hence zero loss"),
     (
         "dam-joint",
+        "dam-layer",
+        "dam-optima",
+        "dam-rank",
+        "dam-repair",
         "the paper names training both layers together as future work; the chapter tries it",
     ),
 )
