@@ -106,12 +106,12 @@ BEYOND_SYLLABUS = (
     ("ntk-modes", "training eigenmode by eigenmode, the first thing to see with a constant kernel"),
     ("ntk-fluctuation", "how the kernel of a finite network fluctuates (Hanin and Nica)"),
     ("ntk-wide", "the theorem that everybody quotes: wide enough, hence zero loss"),
+    ("dam-layer", "the layer as a whole against its neurons: what exactly needs d² samples"),
+    ("dam-repair", "the obvious repair: project onto the singular vector before fitting the head"),
+    ("dam-optima", "many global optima, the motivation of the paper, in three numbers"),
+    ("dam-rank", "what r and κ do, which the theorems have in their bounds"),
     (
         "dam-joint",
-        "dam-layer",
-        "dam-optima",
-        "dam-rank",
-        "dam-repair",
         "the paper names training both layers together as future work; the chapter tries it",
     ),
 )
