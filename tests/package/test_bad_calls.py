@@ -200,7 +200,6 @@ EXAMPLES = {  # by the name of the parameter
     "eigenvalues": lambda: np.array([1.0, 0.1]),
     "energies": lambda: [0.5, 0.3, 0.2],
     "experiment": lambda: lambda rng, n: rng.standard_normal() + n,
-    "features": lambda: square,
     "file": lambda: None,
     "first": lambda: 3,
     "fit": lambda: fits.PowerLaw(0.5, (0.49, 0.51), 1.0),
