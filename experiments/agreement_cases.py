@@ -589,8 +589,6 @@ def shi_cases() -> Iterator[Case]:
         return half(batch(at, "x").X, 0.3)
 
     yield case("Net of random_net", random_outputs)
-    for loss in shi.LOSSES:
-        yield case(f"loss_value, {loss}", lambda at, loss=loss: shi.loss_value(labels(at), loss))
 
     def stages(at: Setting) -> tuple[shi.Net, ...]:
         return shi.two_steps(
@@ -600,8 +598,7 @@ def shi_cases() -> Iterator[Case]:
     def last(at: Setting) -> shi.Net:
         return shi.Net(stages(at)[2].W, stages(at)[0].b, at.normal("head", 16))
 
-    yield case("two_steps, first layer", lambda at: flat(stages(at)[1].W, stages(at)[2].W))
-    yield case("two_steps, head", lambda at: stages(at)[2].a)
+    yield case("two_steps", lambda at: flat(stages(at)[1].W, stages(at)[2].W))
 
     def all_weights(trained: list[shi.Net]) -> Tensor:
         return flat(*(part for net in trained for part in (net.W, net.b, net.a)))
@@ -621,15 +618,12 @@ def shi_cases() -> Iterator[Case]:
                 learning_rate=0.01,
                 batch=20,
                 rng=rng,
-                loss="logistic",
             )
         )
 
     def tangent(at: Setting) -> Tensor:
         third = batch(at, "third")
-        models = shi.train_tangent(
-            last(at), third.X, third.y, record=[5, 30], learning_rate=0.01, loss="logistic"
-        )
+        models = shi.train_tangent(last(at), third.X, third.y, record=[5, 30], learning_rate=0.01)
         return torch.cat([model(third.X) for model in models])
 
     yield case("train_head", head)

@@ -36,7 +36,7 @@ KEPT = {
         "head_runs",
         "head_half",
     ),
-    "07_shi": ("ns", "turned", "marks", "structured"),
+    "07_shi/2_learning": ("points",),
 }
 LAST = """\
 import sys

@@ -27,7 +27,6 @@ settings.load_profile("featlearn")
 # all end at about the same time. A file that is not here counts as ANY_NOTEBOOK or ANY_FILE.
 SECONDS = {
     "test_pages.py": 190,
-    "07_shi.ipynb": 105,
     "test_live.py": 70,
     "08_feature_learning_kernels.ipynb": 65,
     "2_norms.ipynb": 55,
@@ -49,6 +48,10 @@ SECONDS = {
     "2_samples.ipynb": 45,
     "3_experiments.ipynb": 45,
     "4_transfer.ipynb": 40,
+    "2_learning.ipynb": 65,
+    "4_images.ipynb": 45,
+    "3_limits.ipynb": 30,
+    "1_patterns.ipynb": 22,
 }
 ANY_NOTEBOOK, ANY_FILE = 20, 5
 

@@ -10,7 +10,7 @@ import pytest
 
 from book import notebooks
 
-FILES = {"test_quick.py": 3, "07_shi.ipynb": 4, "test_pages.py": 2, "new.ipynb": 12}
+FILES = {"test_quick.py": 3, "1_patterns.ipynb": 4, "test_pages.py": 2, "new.ipynb": 12}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -31,7 +31,7 @@ def test_cells_stay_in_order_and_long_files_come_first(seed, parallel):
         first = [*[n for n in first if n in conftest.SECONDS], "new.ipynb", "test_quick.py"]
         first.sort(key=lambda name: -conftest.SECONDS.get(name, 0))
     assert names == [name for name in first for _ in range(FILES[name])], "files are whole"
-    for name in ("07_shi.ipynb", "new.ipynb"):
+    for name in ("1_patterns.ipynb", "new.ipynb"):
         cells = [item.cell_num for item in items if item.path.name == name]
         assert cells == list(range(FILES[name]))
 

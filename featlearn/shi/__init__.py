@@ -10,7 +10,6 @@ parities of Theorem 3.
 from featlearn.shi.data import Patterns, Sample, odd, structured_counts, uniform_counts
 from featlearn.shi.network import (
     ACTIVATIONS,
-    LOSSES,
     Net,
     Tangent,
     accuracy,
@@ -18,10 +17,8 @@ from featlearn.shi.network import (
     cosines,
     gradient,
     initialise,
-    loss_value,
     random_net,
     slope,
-    step,
     train_all,
     train_head,
     train_tangent,
@@ -38,7 +35,6 @@ from featlearn.shi.theory import (
 
 __all__ = [
     "ACTIVATIONS",
-    "LOSSES",
     "Components",
     "Net",
     "Patterns",
@@ -52,11 +48,9 @@ __all__ = [
     "gradient",
     "initialise",
     "krawtchouk",
-    "loss_value",
     "odd",
     "random_net",
     "slope",
-    "step",
     "step_bounds",
     "structured_counts",
     "train_all",

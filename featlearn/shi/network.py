@@ -16,7 +16,6 @@ from featlearn.shi.data import Patterns, Sample, _labels
 from featlearn.validate import Array
 
 ACTIVATIONS = ("truncated", "relu", "erf")
-LOSSES = ("hinge", "logistic", "square")
 MOST_STEPS = 10**8
 
 
@@ -155,28 +154,6 @@ def initialise(
     return random_net(pairs, model.d, rng, kind=kind, dtype=dtype, device=device, **scales)
 
 
-def _minus_loss_slope(margin: Tensor, loss: str) -> Tensor:
-    r"""$-\ell'$ at the margin $yg(x)$."""
-    if loss == "hinge":
-        return (margin < 1).to(margin)
-    return torch.sigmoid(-margin) if loss == "logistic" else 1 - margin
-
-
-def loss_value(margin: Array, loss: str = "hinge") -> Tensor:
-    r"""The mean over the margins $yg(x)$ of $\max(1-z,0)$, of $\log(1+e^{-z})$ or of
-    $\frac12(1-z)^2$.
-    """
-    return _loss(validate.as_tensor(margin, "margin"), validate.one_of(loss, "loss", LOSSES))
-
-
-def _loss(margin: Tensor, loss: str) -> Tensor:
-    if loss == "hinge":
-        return (1 - margin).clamp_min(0).mean()
-    if loss == "logistic":
-        return torch.nn.functional.softplus(-margin).mean()
-    return (1 - margin).square().mean() / 2
-
-
 def _data(net: Net, X: Array, y: Array) -> tuple[Tensor, Tensor]:
     validate.instance(net, "net", Net)
     X, y = validate.as_tensor(X, "X", 2).to(net.W), _labels(y).to(net.W)
@@ -185,55 +162,31 @@ def _data(net: Net, X: Array, y: Array) -> tuple[Tensor, Tensor]:
     return X, y
 
 
-def gradient(net: Net, X: Array, y: Array, *, noise_std: float = 0.0, loss: str = "hinge") -> Net:
-    r"""The gradient of the mean loss on a batch, arranged like the network.
+def gradient(net: Net, X: Array, y: Array, *, noise_std: float = 0.0) -> Net:
+    r"""The gradient of the mean hinge loss on a batch, arranged like the network.
 
     $\partial_{w_i} = -a_i\,\mathrm{mean}[\,\ell_-\,y\,x\,\sigma'(z_i)]$, $\partial_{b_i} =
     -a_i\,\mathrm{mean}[\,\ell_-\,y\,\sigma'(z_i)]$ and $\partial_{a_i} =
-    -\mathrm{mean}[\,\ell_-\,y\,\sigma(z_i)]$ with $\ell_- = \mathbb{1}[yg(x) < 1]$ for the hinge
-    loss.
+    -\mathrm{mean}[\,\ell_-\,y\,\sigma(z_i)]$ with $\ell_- = \mathbb{1}[yg(x) < 1]$.
     """
     X, y = _data(net, X, y)
-    validate.one_of(loss, "loss", LOSSES)
     noise_std = validate.real(noise_std, "noise_std", at_least=0)
-    return Net(*_gradient(net.W, net.b, net.a, X, y, noise_std, net.kind, loss), kind=net.kind)
+    return Net(*_gradient(net.W, net.b, net.a, X, y, noise_std, net.kind), kind=net.kind)
 
 
 def _gradient(
-    W: Tensor, b: Tensor, a: Tensor, X: Tensor, y: Tensor, noise_std: float, kind: str, loss: str
+    W: Tensor, b: Tensor, a: Tensor, X: Tensor, y: Tensor, noise_std: float, kind: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     z = torch.addmm(b, X, W.T)
     features = _activation(z, noise_std, kind)
-    weight = _weight(features @ a, y, loss)
+    weight = _weight(features @ a, y)
     gates = _slope(z, noise_std, kind) * weight[:, None]
     return -a[:, None] * (gates.T @ X), -a * gates.sum(0), -(features.T @ weight)
 
 
-def _weight(output: Tensor, y: Tensor, loss: str) -> Tensor:
+def _weight(output: Tensor, y: Tensor) -> Tensor:
     r"""$\ell_-y/n$, minus the derivative of the mean loss in the output, for each sample."""
-    return y * _minus_loss_slope(y * output, loss) / len(y)
-
-
-def step(
-    net: Net,
-    X: Array,
-    y: Array,
-    *,
-    learning_rate: float,
-    lambda_w: float = 0.0,
-    lambda_a: float = 0.0,
-    noise_std: float = 0.0,
-    loss: str = "hinge",
-) -> Net:
-    r"""$\theta-\eta\nabla_\theta\bigl(L+\lambda_a\sum_ia_i^2+\lambda_w\sum_i\|w_i\|^2\bigr)$ for W,
-    b and a at once; $\lambda = 1/(2\eta)$ forgets the old value.
-    """
-    eta = validate.real(learning_rate, "learning_rate", above=0)
-    decay_w = 1 - 2 * eta * validate.real(lambda_w, "lambda_w", at_least=0)
-    decay_a = 1 - 2 * eta * validate.real(lambda_a, "lambda_a", at_least=0)
-    g = gradient(net, X, y, noise_std=noise_std, loss=loss)
-    parts = decay_w * net.W - eta * g.W, net.b - eta * g.b, decay_a * net.a - eta * g.a
-    return Net(*_bounded(parts, learning_rate), kind=net.kind)
+    return y * (y * output < 1) / len(y)
 
 
 def _bounded(parts: Sequence[Tensor], learning_rate: float) -> Sequence[Tensor]:
@@ -250,15 +203,13 @@ def two_steps(
     *,
     noise_std: float,
     learning_rate: float,
-    loss: str = "hinge",
 ) -> tuple[Net, Net, Net]:
     r"""The networks before, after step one and after step two, each step on a batch of its own.
 
-    Both steps forget the old first layer, $\lambda_w = 1/(2\eta)$. The first has $\eta =
-    1/\|a\|^2$, so small that $g$ stays near zero. The second has the learning rate `learning_rate`
-    and forgets the head too, which has done its work as the step size of each neuron. The biases
-    stay: their gradient is nearly zero in the population under (A0), and in a sample it is noise
-    that would shift the kinks of all neurons together.
+    A step replaces the weights by $-\eta\nabla_WL$: its weight decay forgets the old ones. The
+    first has $\eta = 1/\|a\|^2$, so small that $g$ stays near zero, the second the learning rate
+    `learning_rate`. Biases and head stay; $a_i$ gives each neuron a learning rate of its own. The
+    last network has the head zero, to be trained.
     """
     validate.instance(net, "net", Net)
     validate.instance(first, "first", Sample)
@@ -268,19 +219,11 @@ def two_steps(
             "net must have a head that is not zero: it sets the size of each neuron's step"
         )
     eta = validate.real(learning_rate, "learning_rate", above=0)
-    small = 1 / net.a.square().sum().item()
-    one = step(
-        net,
-        first.X,
-        first.y,
-        learning_rate=small,
-        lambda_w=0.5 / small,
-        noise_std=noise_std,
-        loss=loss,
-    )
-    one, decay = replace(one, b=net.b), {"lambda_w": 0.5 / eta, "lambda_a": 0.5 / eta}
-    two = step(one, second.X, second.y, learning_rate=eta, noise_std=noise_std, loss=loss, **decay)
-    return net, one, replace(two, b=net.b)
+    small = 1 / net.a.square().sum()
+    W = -small * gradient(net, first.X, first.y, noise_std=noise_std).W
+    one = replace(net, W=_bounded([W], learning_rate)[0])
+    W = -eta * gradient(one, second.X, second.y, noise_std=noise_std).W
+    return net, one, replace(one, W=_bounded([W], learning_rate)[0], a=torch.zeros_like(net.a))
 
 
 @torch.no_grad()
@@ -318,18 +261,16 @@ def train_head(
     *,
     record: Collection[int],
     learning_rate: float = 0.1,
-    loss: str = "hinge",
 ) -> list[Net]:
     """Adam on the head alone, all data in every step.
 
     The network at each recorded step, in increasing order.
     """
     X, y = _data(net, X, y)
-    validate.one_of(loss, "loss", LOSSES)
     features = _activation(torch.addmm(net.b, X, net.W.T), 0.0, net.kind)
 
     def gradients(a: Tensor) -> list[Tensor]:
-        return [-(features.T @ _weight(features @ a, y, loss))]
+        return [-(features.T @ _weight(features @ a, y))]
 
     return [replace(net, a=a) for (a,) in _adam(gradients, [net.a], record, learning_rate)]
 
@@ -343,20 +284,18 @@ def train_all(
     learning_rate: float,
     batch: int,
     rng: np.random.Generator,
-    loss: str = "hinge",
 ) -> list[Net]:
     """Adam on W, b and a together, on batches drawn with replacement.
 
     The network at each recorded step, in increasing order.
     """
     X, y = _data(net, X, y)
-    validate.one_of(loss, "loss", LOSSES)
     batch, rng = validate.integer(batch, "batch"), validate.generator(rng, "rng")
     validate.size(batch * (len(net.a) + X.shape[1]), "batch")
 
     def gradients(W: Tensor, b: Tensor, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         rows = torch.as_tensor(rng.integers(len(y), size=batch), device=X.device)
-        return _gradient(W, b, a, X[rows], y[rows], 0.0, net.kind, loss)
+        return _gradient(W, b, a, X[rows], y[rows], 0.0, net.kind)
 
     kept = _adam(gradients, [net.W, net.b, net.a], record, learning_rate)
     return [Net(*parameters, kind=net.kind) for parameters in kept]
@@ -393,20 +332,18 @@ def train_tangent(
     *,
     record: Collection[int],
     learning_rate: float,
-    loss: str = "hinge",
 ) -> list[Tangent]:
     """Adam on the linearised network, all data in every step.
 
     The tangent kernel of `net`; the model at each recorded step, in increasing order.
     """
     X, y = _data(net, X, y)
-    validate.one_of(loss, "loss", LOSSES)
     z = torch.addmm(net.b, X, net.W.T)
     features, gates = _activation(z, 0.0, net.kind), _slope(z, 0.0, net.kind) * net.a
 
     def gradients(W: Tensor, b: Tensor, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         output = (gates * torch.addmm(b, X, W.T)).sum(1) + features @ a
-        weight = _weight(output, y, loss)
+        weight = _weight(output, y)
         return -(gates.T @ (weight[:, None] * X)), -(gates.T @ weight), -(features.T @ weight)
 
     start = [torch.zeros_like(p) for p in (net.W, net.b, net.a)]

@@ -187,7 +187,9 @@ def test_rewriting(book):
         "Damian et al. (2022) and (Bach, 2017; Damian et al., 2022)"
     )
     assert rewritten("{cite:t}`scholkopf2002`") == "Schölkopf and Smola (2002)"
-    assert rewritten("[next](../07_shi.ipynb)") == f"[next]({book.site}/chapters/07_shi.html)"
+    assert rewritten("[next](../07_shi/1_patterns.ipynb)") == (
+        f"[next]({book.site}/chapters/07_shi/1_patterns.html)"
+    )
     assert (
         rewritten(":::{dropdown} Proof\nSo.\n:::")
         == "<details>\n<summary>Proof</summary>\n\nSo.\n\n</details>"

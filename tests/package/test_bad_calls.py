@@ -220,7 +220,6 @@ EXAMPLES = {  # by the name of the parameter
     "learning_rate": lambda: 0.05,
     "limit": lambda: 20,
     "m": lambda: np.array([0.1, 0.2]),
-    "margin": y,
     "measured": lambda: np.array([1.0, 1.1]),
     "members": lambda: 2,
     "model": patterns,
@@ -389,6 +388,7 @@ CALLS = {  # by the name of the function: what differs from EXAMPLES
         "y_test": lambda: ensemble()[1],
     },
     "single_index.alignment": {"net": trained, "U": lambda: RNG(8).standard_normal((2, 3))},
+    "notebook.plot.neuron_map": {"W": X, "signs": signs, "star": lambda: np.ones(3)},
     "notebook.plot.label": {"x": lambda: "x", "y": lambda: "y"},
     "notebook.plot.measured": {"y": SEEDS_BY_X},
     "notebook.plot.panels": {"options": None},
@@ -412,7 +412,7 @@ CALLS = {  # by the name of the function: what differs from EXAMPLES
     "sweep.run": {"show_progress": lambda: False},
     "wide.linearise": {},
 }
-for shi_name in ("accuracy", "gradient", "step", "train_all", "train_head", "train_tangent"):
+for shi_name in ("accuracy", "gradient", "train_all", "train_head", "train_tangent"):
     CALLS.setdefault(f"shi.network.{shi_name}", {})["y"] = signs
 SELF = {  # how the object of a method is made; otherwise by the class's own good call
     "gp.GaussianProcess": lambda new: new.fit(X(), y()),

@@ -154,6 +154,19 @@ def test_the_map_of_cosines_has_less_stress_than_classical_scaling():
     assert torch.isfinite(plot.cosine_map(noisy)).all()
 
 
+def test_the_map_of_neurons_is_level_and_has_every_dot():
+    W = np.random.default_rng(0).standard_normal((9, 4))
+    fig, ax = plot.panels()
+    plot.neuron_map(ax, W, W[:, 0], W[0], "a title", size=20)
+    (stars,), dots = ax.lines, ax.collections[0].get_offsets()
+    assert stars.get_ydata()[0] == pytest.approx(stars.get_ydata()[1], abs=1e-9)
+    assert stars.get_xdata()[0] > stars.get_xdata()[1]
+    assert dots.shape == (9, 2)
+    np.testing.assert_allclose(dots[0], stars.get_xydata()[0], atol=0.05)
+    assert ax.get_title() == "a title"
+    plt.close(fig)
+
+
 @pytest.mark.parametrize(
     ("shape", "message"), [((1, 1), "at least two"), ((2, 3), "C must be square")]
 )
