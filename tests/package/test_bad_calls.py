@@ -388,7 +388,7 @@ CALLS = {  # by the name of the function: what differs from EXAMPLES
         "y_test": lambda: ensemble()[1],
     },
     "single_index.alignment": {"net": trained, "U": lambda: RNG(8).standard_normal((2, 3))},
-    "notebook.plot.neuron_map": {"W": X, "signs": signs, "star": lambda: np.ones(3)},
+    "notebook.maps.neuron_map": {"W": X, "signs": signs, "star": lambda: np.ones(3)},
     "notebook.plot.label": {"x": lambda: "x", "y": lambda: "y"},
     "notebook.plot.measured": {"y": SEEDS_BY_X},
     "notebook.plot.panels": {"options": None},

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from featlearn import data, notebook
-from featlearn.notebook import plot
+from featlearn.notebook import maps, plot
 
 mpl.use("Agg")
 
@@ -157,7 +157,7 @@ def test_the_map_of_cosines_has_less_stress_than_classical_scaling():
 def test_the_map_of_neurons_is_level_and_has_every_dot():
     W = np.random.default_rng(0).standard_normal((9, 4))
     fig, ax = plot.panels()
-    plot.neuron_map(ax, W, W[:, 0], W[0], "a title", size=20)
+    maps.neuron_map(ax, W, W[:, 0], W[0], "a title", size=20)
     (stars,), dots = ax.lines, ax.collections[0].get_offsets()
     assert stars.get_ydata()[0] == pytest.approx(stars.get_ydata()[1], abs=1e-9)
     assert stars.get_xdata()[0] > stars.get_xdata()[1]
