@@ -30,6 +30,6 @@ def neuron_map(
     u, v = (points[-2] - points[-1]) / np.linalg.norm(points[-2] - points[-1])
     points = (points - points.mean(0)) @ np.array([[u, -v], [v, u]])
     tint = np.where(signs.cpu() > 0, plot.BLUE, plot.ORANGE)
-    ax.scatter(*points[:-2].T, s=18, c=tint, alpha=0.7, linewidths=0)
+    ax.scatter(points[:-2, 0], points[:-2, 1], s=18, c=tint, alpha=0.7, linewidths=0)
     ax.plot(*points[-2:].T, "*", ms=size, mfc="none", mec=plot.INK, mew=1.4)
     ax.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), xticks=[], yticks=[], aspect="equal", title=title)
