@@ -24,7 +24,7 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
     X, alpha, sigma = (
         rng.normal(size=(n, d)) + 1,
         rng.normal(size=n),
-        round(rng.uniform(1.3, 2.2), 2),
+        round(rng.uniform(1.3, 1.9), 2),
     )
     A = rng.normal(size=(d, d))
     M = A @ A.T / d + 0.1 * np.eye(d)
