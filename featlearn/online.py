@@ -45,9 +45,10 @@ def escape_times(
     limit: Array,
     level: float = 0.5,
     two_sided: bool = False,
+    passes: int = 1,
 ) -> np.ndarray:
-    r"""The step at which the overlap first reaches `level`, for each run; infinite where it does
-    not within `limit` steps.
+    r"""The sample at which the overlap first reaches `level`, for each run; infinite where it does
+    not within `limit` samples.
 
     With $z_1 = w\cdot x$, the coordinate $z_2$ of x along the part of u orthogonal to w, and $q
     \sim \chi^2_{d-2}$ for the others,
@@ -62,13 +63,15 @@ def escape_times(
     d, learning_rate
         (R,) the dimension, at least 3, and the learning rate $\eta$ of each run.
     rng
-        Generator of the start, uniform on the sphere, and of the samples.
+        Generator of the initialisation, uniform on the sphere, and of the samples.
     limit
-        The most steps, up to $10^9$: a number, or one for each run.
+        The most samples, up to $10^9$: a number, or one for each run.
     level
-        The overlap to reach, by a step; the start does not count.
+        The overlap to reach, by a step; the initialisation does not count.
     two_sided
         Whether $-$ `level` counts too, as it should where $g$ is even.
+    passes
+        How many steps are taken on each sample before the next one is drawn.
     """
     _entrywise(g, "g")
     _entrywise(slope, "slope")
@@ -81,14 +84,12 @@ def escape_times(
     if not 0 < validate.real(level, "level") < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     two_sided = validate.flag(two_sided, "two_sided")
+    passes = validate.integer(passes, "passes", at_most=1000)
     m = validate.generator(rng, "rng").standard_normal(len(dims))
     m = m / np.sqrt(m * m + rng.chisquare(dims - 1))
     times, running = np.full(len(dims), np.inf), np.arange(len(dims))
     for t in range(1, int(last.max()) + 1):
-        z1, z2 = rng.standard_normal((2, len(m)))
-        across = np.sqrt(np.maximum(1 - m * m, 0))
-        v = step * g(m * z1 + across * z2) * slope(z1)
-        m = (m + v * across * z2) / np.sqrt(1 + v * v * (z2 * z2 + rng.chisquare(dims - 2)))
+        m = _sample(g, slope, m, dims, step, rng, passes)
         if np.isnan(m).any():
             raise ValueError("g, slope and learning_rate must give finite overlaps, got NaN")
         arrived = (np.abs(m) if two_sided else m) >= level
@@ -100,6 +101,30 @@ def escape_times(
             if not len(m):
                 break
     return times
+
+
+def _sample(
+    g: Function,
+    slope: Function,
+    m: np.ndarray,
+    d: np.ndarray,
+    learning_rate: np.ndarray,
+    rng: np.random.Generator,
+    passes: int,
+) -> np.ndarray:
+    r"""The overlaps after `passes` steps on one fresh sample.
+
+    A step adds $v\,(x-zw)$ to $w$, with $z = w\cdot x$, and returns to the sphere. It changes m and
+    z; $u\cdot x$ and $\|x\|^2$ stay.
+    """
+    z, z2 = rng.standard_normal((2, len(m)))
+    along = m * z + np.sqrt(np.maximum(1 - m * m, 0)) * z2  # u·x
+    y, square = g(along), z * z + z2 * z2 + rng.chisquare(d - 2)  # ‖x‖²
+    for _ in range(passes):
+        v, rest = learning_rate * y * slope(z), square - z * z
+        length = np.sqrt(1 + v * v * rest)
+        m, z = (m + v * (along - m * z)) / length, (z + v * rest) / length
+    return m
 
 
 def _each(values: Array, name: str, d: np.ndarray) -> np.ndarray:
@@ -114,23 +139,29 @@ def _each(values: Array, name: str, d: np.ndarray) -> np.ndarray:
     return np.broadcast_to(values, d.shape)
 
 
-def drift(g: Function, slope: Function, m: Array, delta: float, degree: int) -> np.ndarray:
-    r"""$dm/d\tau$ in the limit of large d with step $\eta = \delta/d$ and time $\tau$ = steps/d, at
-    the overlaps m.
+def drift(
+    g: Function, slope: Function, m: Array, delta: float, degree: int, *, passes: int = 1
+) -> np.ndarray:
+    r"""$dm/d\tau$ in the limit of large d with learning rate $\eta = \delta/d$ and time $\tau$ =
+    samples/d, at the overlaps m.
 
-    $\delta\sqrt{1-m^2}\,\mathbb{E}[y\,\sigma'(z_1)z_2]-\frac12\delta^2m\,\mathbb{E}[y^2\sigma'(z_1)^2]$:
-    the gradient pulls, the noise in all other directions dilutes.
+    $\delta\sqrt{1-m^2}\,\mathbb{E}[y\,s\,z_2]-\frac12\delta^2m\,\mathbb{E}[y^2s^2]$ with $s =
+    \sigma'(z_1)$: the gradient pulls, the noise in all other directions dilutes. With several
+    passes over each sample $s$ is the sum of $\sigma'(z)$ over them, where each pass moves $z$ by
+    $\delta\,y\,\sigma'(z)$.
 
     Parameters
     ----------
     g, slope
-        As in `escape_times`; polynomials.
+        As in `escape_times`; polynomials, or as smooth as polynomials of that degree.
     m
         Overlaps between -1 and 1.
     delta
         $\delta = \eta d$.
     degree
         The degree of $g$, at most 100; that of `slope` must not be larger.
+    passes
+        As in `escape_times`.
     """
     _entrywise(g, "g")
     _entrywise(slope, "slope")
@@ -143,7 +174,9 @@ def drift(g: Function, slope: Function, m: Array, delta: float, degree: int) -> 
     nodes, weights = (part.numpy() for part in hermite.grid(2, 4 * degree))
     z1, z2 = nodes.T
     across = np.sqrt(1 - m * m)[..., None]
-    y, s = g(m[..., None] * z1 + across * z2), slope(z1)
+    y, s = g(m[..., None] * z1 + across * z2), 0.0
+    for _ in range(validate.integer(passes, "passes", at_most=1000)):
+        s, z1 = s + slope(z1), z1 + delta * y * slope(z1)
     pull = (across * y * s * z2) @ weights
     speed = delta * pull - 0.5 * (delta * delta) * m * ((y * s) ** 2 @ weights)
     if not np.isfinite(speed).all():
