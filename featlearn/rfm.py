@@ -17,13 +17,15 @@ from torch import Tensor
 from featlearn import hermite, linalg, validate
 from featlearn.damian import LatentPolynomial
 from featlearn.estimators import TensorRegressor
-from featlearn.kernels import Kernel, Laplace, _evaluate
+from featlearn.kernels import Gaussian, Kernel, Laplace, _evaluate
 from featlearn.validate import Array
 
 
 def gradients(kernel: Kernel, X: Array, centres: Array, coefficients: Array) -> Tensor:
-    r"""$\nabla f(x)$ at the rows of X for $f = \sum_i\alpha_ik(\cdot, z_i)$, shape (n, d), by
-    automatic differentiation.
+    r"""$\nabla f(x)$ at the rows of X for $f = \sum_i\alpha_ik(\cdot, z_i)$, shape (n, d).
+
+    By automatic differentiation; for the Gaussian kernel by its formula
+    $\frac1{\sigma^2}\sum_i\alpha_ik(x, z_i)(z_i-x)$, several times faster.
 
     Parameters
     ----------
@@ -42,6 +44,10 @@ def gradients(kernel: Kernel, X: Array, centres: Array, coefficients: Array) -> 
     alpha = validate.as_tensor(coefficients, "coefficients", 1).to(X)
     validate.same_length(Z, "centres", alpha, "coefficients")
     validate.function(kernel, "kernel")
+    if isinstance(kernel, Gaussian) and not isinstance(kernel.bandwidth, Tensor):
+        X, Z = X.detach(), Z.to(X).detach()
+        weighted = kernel(X, Z) * alpha.detach()
+        return (weighted @ Z - weighted.sum(dim=1)[:, None] * X) / kernel.bandwidth**2
     with torch.inference_mode(False), torch.enable_grad():
         X, Z, alpha = (
             X.detach().clone().requires_grad_(),

@@ -28,7 +28,9 @@ settings.load_profile("featlearn")
 SECONDS = {
     "test_pages.py": 190,
     "test_live.py": 70,
-    "08_feature_learning_kernels.ipynb": 65,
+    "1_metric.ipynb": 60,
+    "2_directions.ipynb": 45,
+    "3_scaling.ipynb": 45,
     "2_norms.ipynb": 55,
     "3_second_order.ipynb": 45,
     "4_three_layers.ipynb": 45,
