@@ -37,6 +37,7 @@ KEPT = {
         "head_half",
     ),
     "07_shi/2_learning": ("points",),
+    "08_feature_learning_kernels/1_metric": ("GROWING", "MULTIPLES", "final_table"),
 }
 LAST = """\
 import sys

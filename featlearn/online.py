@@ -174,7 +174,8 @@ def drift(
     nodes, weights = (part.numpy() for part in hermite.grid(2, 4 * degree))
     z1, z2 = nodes.T
     across = np.sqrt(1 - m * m)[..., None]
-    y, s = g(m[..., None] * z1 + across * z2), 0.0
+    y = g(m[..., None] * z1 + across * z2)
+    s = np.zeros_like(y)
     for _ in range(validate.integer(passes, "passes", at_most=1000)):
         s, z1 = s + slope(z1), z1 + delta * y * slope(z1)
     pull = (across * y * s * z2) @ weights
