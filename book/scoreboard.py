@@ -51,10 +51,9 @@ def totals(records: Records) -> dict[str, int]:
 
 
 def kinds(records: Records) -> dict[str, int]:
-    """How many claims there are of each kind; those of pages that do not sort them are unsorted."""
-    found = [claim for claims in records.values() for claim in claims]
-    counts = Counter("open" if c.verdict == "open" else c.kind or "unsorted" for c in found)
-    return {kind: counts[kind] for kind in (*KINDS, "unsorted")}
+    """How many claims there are of each kind."""
+    counts = Counter(claim.kind for found in records.values() for claim in found)
+    return {kind: counts[kind] for kind in KINDS}
 
 
 def seconds(records: Records) -> float | None:
@@ -64,14 +63,14 @@ def seconds(records: Records) -> float | None:
 
 
 def summary(records: Records) -> str:
-    """The totals in one line."""
-    count = totals(records)
-    said = f"{count['holds']} hold, {count['fails']} fail, {count['open']} open"
-    sort = kinds(records)
-    names = {"prediction": "predictions", "comparison": "comparisons", "identity": "identities"}
-    sorts = [f"{sort[kind]} {plural}" for kind, plural in names.items() if sort[kind]]
-    sorts += [f"{sort['unsorted']} not yet sorted"] if sort["unsorted"] else []
-    return f"{sum(count.values())} claims: {said}" + (f" ({', '.join(sorts)})" if sorts else "")
+    """The totals in one line, what is measured and what is true by algebra apart."""
+    count, sort = totals(records), kinds(records)
+    measured = sort["prediction"] + sort["comparison"]
+    said = (
+        f"{measured} measurements ({sort['prediction']} predictions,"
+        f" {sort['comparison']} comparisons), {sort['identity']} identities, {sort['open']} open"
+    )
+    return f"{sum(count.values())} claims: {said}; {count['fails']} fail"
 
 
 def titles(directory: str | Path) -> dict[str, str]:
@@ -134,7 +133,6 @@ def _overview(records: Records, named: dict[str, str], pages: dict[str, str]) ->
         "predictions",
         "comparisons",
         "identities",
-        "not yet sorted",
         "○ open",
         "✗ fails",
         "time",
@@ -198,7 +196,7 @@ def _held(about: dict[str, Any] | None) -> str:
 
 def _counts(records: Records) -> tuple[str, ...]:
     kind, fails = kinds(records), totals(records)["fails"]
-    sorts = ("prediction", "comparison", "identity", "unsorted", "open")
+    sorts = ("prediction", "comparison", "identity", "open")
     return (*(str(kind[name] or "") for name in sorts), str(fails or ""), _time(seconds(records)))
 
 

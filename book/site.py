@@ -42,6 +42,7 @@ REDIRECT = """<!DOCTYPE html>
 <link rel="canonical" href="{address}">{tags}
 </head><body><a href="{page}">{title}</a></body></html>
 """
+MERGED = {"appendix/speed": "appendix/scale"}  # pages that became a part of another
 
 
 def address(repository: str) -> str:
@@ -476,6 +477,11 @@ def _redirect(app: Sphinx, exception: Exception | None) -> None:
         there = app.config.html_baseurl + f"{CHAPTERS.name}/{page}"
         text = REDIRECT.format(title=folder.name, page=page, address=there, tags=script)
         built.with_suffix(".html").write_text(text, encoding="utf-8")
+    for old, new in MERGED.items() if exception is None else ():
+        there = app.config.html_baseurl + f"{CHAPTERS.name}/{new}.html"
+        page = f"{Path(new).name}.html"
+        text = REDIRECT.format(title=Path(new).name, page=page, address=there, tags="")
+        Path(app.outdir, CHAPTERS.name, f"{old}.html").write_text(text, encoding="utf-8")
 
 
 def _configure(_: Sphinx, config: Config) -> None:
