@@ -502,8 +502,8 @@ def test_totals_of_the_page_are_those_of_the_records():
     every = [*records.values(), [claim for found in records.values() for claim in found]]
 
     def counted(found):
-        kinds = ["open" if c.verdict == "open" else c.kind or "unsorted" for c in found]
-        sorts = ("prediction", "comparison", "identity", "unsorted", "open")
+        kinds = [claim.kind for claim in found]
+        sorts = ("prediction", "comparison", "identity", "open")
         fails = sum(c.verdict == "fails" for c in found)
         return [len(found), *map(kinds.count, sorts), fails]
 
@@ -512,17 +512,39 @@ def test_totals_of_the_page_are_those_of_the_records():
 
 BOARD = {
     "01_a.ipynb": [
-        Claim("ker-a", "a < b", "S", "<1", "r", "holds", 0.5, (0.25, 0.75), seconds=1.25),
-        Claim("ker-b.c", "b", "S", "", "", "open", reason="too large & too slow", seconds=0.5),
+        Claim(
+            "ker-a",
+            "a < b",
+            "",
+            "<1",
+            "r",
+            "holds",
+            0.5,
+            (0.25, 0.75),
+            seconds=1.25,
+            kind="prediction",
+        ),
+        Claim(
+            "ker-b.c",
+            "b",
+            "",
+            "",
+            "",
+            "open",
+            reason="too large & too slow",
+            seconds=0.5,
+            kind="open",
+        ),
     ],
-    "02_b.ipynb": [Claim("rf-a", "c", "S", "1", "r", "holds", 1.0)],
+    "02_b.ipynb": [Claim("rf-a", "c", "", "1", "r", "holds", 1.0, kind="identity")],
 }
 
 
 def test_scoreboard_shows_times_reasons_and_escapes():
     page = scoreboard.as_html(BOARD, {"01_a.ipynb": "Q & A"}, "../")
     overview, open_ones, first, second, _ = re.split(r"</table></div>|</ul>", page)
-    assert "<strong>3 claims: 2 hold, 0 fail, 1 open (2 not yet sorted).</strong>" in overview
+    counted = "1 measurements (1 predictions, 0 comparisons), 1 identities, 1 open; 0 fail"
+    assert f"<strong>3 claims: {counted}.</strong>" in overview
     assert '<a href="../01_a.html">Q &amp; A</a>' in overview and ">02_b.ipynb</a>" in overview
     assert overview.count("<td>≈ 1.8 s</td>") == 2, "of the first notebook, and of all"
     assert "<td></td><td></td></tr>" in overview, "no time is known of the second"
