@@ -1,11 +1,13 @@
 # `make help` lists the targets. Works with GNU make 3.81 and newer, on Linux and macOS.
 PYTHON ?= python3
 SEEDS ?= 1 2 3
+SOLUTIONS ?= yes
+export SOLUTIONS
 PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test test-package test-book check style notebooks claims reseed replicate plant colab assignment pdf experiment oldest release serve clean
+.PHONY: help book test test-package test-book check style notebooks claims reseed replicate plant colab course pdf experiment oldest release serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -24,7 +26,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	  echo "The installation failed: see pip's message above; is the package index reachable?"; exit 1; }
 	@touch $@
 
-book: $(INSTALLED) ## build the site, warnings as errors, and print the page to open
+book: $(INSTALLED) ## build the site, warnings as errors, and print the page to open (SOLUTIONS=no without solutions, all with those of the exam; also for colab and pdf)
 	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet || { rm -rf _build/.doctrees; exit 1; }
 	@$(BIN)/python -c 'from pathlib import Path; print("The book:", Path("_build/html/index.html").resolve().as_uri())'
 
@@ -67,8 +69,8 @@ plant: $(INSTALLED) ## run a page with a mistake for every prediction, which its
 colab: book ## write the notebooks for Colab, without solutions, and the solutions apart, to _build/colab
 	@$(BIN)/python -m book.colab
 
-assignment: book ## write an nbgrader assignment: make assignment CHAPTER=04 (WRITTEN=yes adds the derivations)
-	@$(BIN)/python -m book.assignment "$(CHAPTER)" $(if $(filter yes,$(WRITTEN)),--written)
+course: book ## write an nbgrader course to course/ (CHAPTER=04 for one chapter, WRITTEN=yes adds the derivations)
+	@$(BIN)/python -m book.course $(CHAPTER) $(if $(filter yes,$(WRITTEN)),--written)
 
 pdf: book ## print the book and the exercise sheets with Chromium, to _build/pdf
 	@$(BIN)/python -m book.printing

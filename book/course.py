@@ -1,8 +1,9 @@
-"""``make assignment CHAPTER=04``: the checked exercises of a chapter as an assignment for nbgrader.
+"""``make course``: the checked exercises of every chapter as a course for nbgrader, in ``course``.
 
-Written to ``_build/assignments``, a course directory of nbgrader: ``source/`` holds the
-instructor's version, with solutions and hidden tests, ``release/`` the students', which nbgrader
-itself makes from it.
+``source/`` holds the lecturer's assignments, with solutions and hidden tests, ``release/`` the
+students', which nbgrader itself makes from them. Submissions, marks and ``gradebook.db`` live in
+the same folder, which no other command touches: an assignment with submissions stays as it is, and
+so does the configuration once it is there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from book import colab, exercises, notebooks
 from book.colab import Book
 from book.exercises import Exercise
 
-TARGET = notebooks.ROOT / "_build" / "assignments"
+TARGET = notebooks.ROOT / "course"
+CONFIG = Path(__file__).with_name("nbgrader_config.py")
 HIDDEN = """\
 ### BEGIN HIDDEN TESTS
 import importlib
@@ -159,8 +161,8 @@ def chapter(number: str) -> str:
     return known[wanted]
 
 
-def course(root: Path) -> NbGraderAPI:
-    """nbgrader in the course directory `root`.
+def nbgrader(root: Path) -> NbGraderAPI:
+    """nbgrader in the course folder `root`.
 
     It calls ``alembic`` by name, which lies beside our Python.
     """
@@ -170,40 +172,62 @@ def course(root: Path) -> NbGraderAPI:
     config = Config()
     config.CourseDirectory.root = str(root)
     config.CourseDirectory.db_url = f"sqlite:///{root}/gradebook.db"
-    config.ExecutePreprocessor.timeout = 120
     return NbGraderAPI(config=config)
 
 
+def has_submissions(chapter: str, target: Path) -> bool:
+    """Whether students have handed in something for this assignment."""
+    return any(target.glob(f"submitted/*/{chapter}"))
+
+
 def write(
-    chapter: str, target: Path = TARGET, with_written: bool = False, site: Path = colab.SITE
-) -> tuple[Path, Path]:
-    """Write the instructor's version, let nbgrader make the students'; both paths."""
-    where = target / "source" / chapter / f"{chapter}.ipynb"
-    where.parent.mkdir(parents=True, exist_ok=True)
-    notebooks.save(assignment(colab.load(site), chapter, with_written), where)
-    outcome = course(target).generate_assignment(chapter, force=True, create=True)
-    if not outcome["success"]:
-        raise RuntimeError(
-            f"nbgrader could not make the assignment:\n{outcome['log']}\n{outcome['error']}"
-        )
-    return where, target / "release" / chapter / where.name
+    chapters: list[str],
+    target: Path = TARGET,
+    with_written: bool = False,
+    site: Path = colab.SITE,
+) -> list[Path]:
+    """Write the lecturer's assignments, let nbgrader make the students'; the paths of the first.
+
+    An assignment with submissions is left alone.
+    """
+    new = [chapter for chapter in chapters if not has_submissions(chapter, target)]
+    target.mkdir(parents=True, exist_ok=True)
+    if not (config := target / CONFIG.name).exists():
+        config.write_text(CONFIG.read_text(encoding="utf-8"), encoding="utf-8")
+    book, written = colab.load(site), []
+    for chapter in new:
+        where = target / "source" / chapter / f"{chapter}.ipynb"
+        where.parent.mkdir(parents=True, exist_ok=True)
+        notebooks.save(assignment(book, chapter, with_written), where)
+        written.append(where)
+        outcome = nbgrader(target).generate_assignment(chapter, force=True, create=True)
+        if not outcome["success"]:
+            raise RuntimeError(
+                f"nbgrader could not make the assignment:\n{outcome['log']}\n{outcome['error']}"
+            )
+    return written
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the assignment of one chapter and say where it is."""
-    parser = argparse.ArgumentParser(prog="python -m book.assignment", description=__doc__)
-    parser.add_argument("chapter", help="number of the chapter, such as 04")
+    """Write the course, or the assignment of one chapter, and say where it is."""
+    parser = argparse.ArgumentParser(prog="python -m book.course", description=__doc__)
+    parser.add_argument("chapter", nargs="?", help="number of a chapter, such as 04")
     parser.add_argument(
         "--written", action="store_true", help="with the derivations, to be marked by hand"
     )
     options = parser.parse_args(arguments)
     try:
-        source, release = write(chapter(options.chapter), with_written=options.written)
+        wanted = [chapter(options.chapter)] if options.chapter else list(notebooks.lectures())
+        written = write(wanted, with_written=options.written)
     except (FileNotFoundError, ValueError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"for you:      {source.relative_to(notebooks.ROOT)}")
-    print(f"for students: {release.relative_to(notebooks.ROOT)}")
+    for source in written:
+        release = TARGET / "release" / source.relative_to(TARGET / "source")
+        print(f"{release.relative_to(notebooks.ROOT)}: give it to your students")
+    for name in wanted:
+        if has_submissions(name, TARGET):
+            print(f"{name}: has submissions and was left as it is")
     return 0
 
 

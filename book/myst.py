@@ -23,13 +23,12 @@ class Directive:
     body: str = ""
 
 
-def parse(source: str) -> list[str | Directive]:
-    """The source as a list of plain Markdown and directives, in order.
+def placed(source: str) -> list[tuple[Directive, int, int]]:
+    """The directives of the source, in order, each with its first line and the line after it.
 
     An unclosed fence is an error.
     """
-    parts: list[str | Directive] = []
-    lines, read = source.split("\n"), 0
+    found, lines = [], source.split("\n")
     for token in READER.parse(source):
         head = HEAD.fullmatch(token.info)
         if head is None:
@@ -37,7 +36,16 @@ def parse(source: str) -> list[str | Directive]:
         start, end = token.map
         if lines[end - 1].strip() != token.markup or end - start < 2:
             raise ValueError(f"the directive {lines[start]!r} is not closed")
-        parts += [*_plain(lines[read:start]), _directive(head, token.content.split("\n"))]
+        found.append((_directive(head, token.content.split("\n")), start, end))
+    return found
+
+
+def parse(source: str) -> list[str | Directive]:
+    """The source as a list of plain Markdown and directives, in order."""
+    parts: list[str | Directive] = []
+    lines, read = source.split("\n"), 0
+    for directive, start, end in placed(source):
+        parts += [*_plain(lines[read:start]), directive]
         read = end
     return parts + _plain(lines[read:])
 

@@ -7,9 +7,11 @@ wrong.
 
 A check calls the function on fresh inputs, under guard, and compares with a computation of its own,
 which shares nothing with the book's solution. Whatever the function does, the check returns a
-result and does not raise, and it never shows the answer. It is made for people who want to learn:
-it cannot stop a function that ends the whole process, and a single call into compiled code is
-interrupted only when it returns. Each chapter has a module here; this file holds what they share.
+result and does not raise, it never shows the answer, and it always shows the function's own error.
+What the function imports is loaded before its clock starts. The check is made for people who want
+to learn: it cannot stop a function that ends the whole process, and a single call into compiled
+code is interrupted only when it returns. Each chapter has a module here; this file holds what they
+share.
 """
 
 from __future__ import annotations
@@ -17,14 +19,21 @@ from __future__ import annotations
 import builtins
 import copy
 import ctypes
+import dis
 import functools
 import html
 import inspect
 import secrets
 import sys
 import threading
+import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -34,6 +43,22 @@ from featlearn import validate
 
 SIGNS = {"passes": "✓", "not yet": "○", "wrong": "✗"}
 DRAWS = 3
+SOLVERS = {
+    "solve",
+    "inv",
+    "pinv",
+    "lstsq",
+    "cholesky",
+    "cho_factor",
+    "cho_solve",
+    "lu_factor",
+    "eigh",
+    "svd",
+    "qr",
+}
+PATIENCE = 6  # on a busy machine a call may last so many times its limit, if it hardly computes
+OPTIMISERS = {"optim", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS"}
+AUTOGRAD = {"autograd", "backward", "requires_grad", "requires_grad_", "jacrev", "jacfwd", "vjp"}
 
 
 class Wrong(Exception):
@@ -70,25 +95,43 @@ class Answer:
 
     Every call gets copies of the inputs, at most `limit` seconds, and a thread of its own, in which
     it may raise, exit or loop for ever. What comes back is an array of finite numbers of the
-    expected shape, or `Wrong` is raised.
+    expected shape, or `Wrong` is raised. `draw` counts the draws of fresh inputs: what is slow is
+    asked in the last one, `is_last`.
     """
 
     def __init__(self, function: Callable, signature: str, limit: float) -> None:
-        self.function, self.limit, self.calls = function, limit, 0
+        self.function, self.limit, self.calls, self.draw = function, limit, 0, 0
+        self.first: tuple[tuple, np.ndarray] | None = None
         self.name, self.arguments = (
             signature.split("(", 1)[0],
             signature.split("(", 1)[1].rstrip(")"),
         )
+
+    @property
+    def is_last(self) -> bool:
+        """Whether these are the last inputs that are drawn."""
+        return self.draw == DRAWS - 1
+
+    def uses(self, names: set[str]) -> bool:
+        """Whether the function, or one that it calls, mentions one of these names."""
+        return any(names & set(code.co_names) for code in _codes(self.function))
 
     def __call__(
         self,
         *inputs: Any,
         shape: tuple[int, ...] | None = None,
         nan: str = "",
+        slow: str = "",
         raised: dict[type[Exception], str] | None = None,
     ) -> np.ndarray:
-        """The returned array, as float64. `nan` and `raised` replace the general messages."""
-        value = self.raw(*inputs, raised=raised, convert=self.as_array)
+        """The returned array, as float64.
+
+        `nan` and `slow` replace the general messages, `raised` goes before the function's error.
+        """
+        value = self.raw(*inputs, raised=raised, slow=slow, convert=self.as_array)
+        if self.first is None:
+            self.first = copy.deepcopy(inputs), value
+        shape = None if shape is None else tuple(map(int, shape))
         if shape is not None and value.shape != shape:
             turned = value.shape == shape[::-1] and len(shape) == 2
             hint = " Rows and columns are exchanged." if turned else ""
@@ -105,22 +148,63 @@ class Answer:
         self,
         *inputs: Any,
         raised: dict[type[Exception], str] | None = None,
+        slow: str = "",
         convert: Callable[[Any], Any] | None = None,
     ) -> Any:
         """What the function returns, as it is or converted by `convert` (under guard, too)."""
         given = copy.deepcopy(inputs)
+        if not self.calls:
+            _load(self.function)
+        late = slow or (
+            f"{self._given(inputs)} it did not return within {self.limit:g} seconds. Does a loop "
+            "never end?"
+        )
         value = _guarded(
-            lambda: self._call(given, raised or {}, convert), self.limit, self._given(inputs)
+            lambda: self._call(given, raised or {}, convert),
+            self.limit,
+            self._given(inputs),
+            late,
         )
         self.calls += 1
-        for before, after in zip(inputs, given, strict=True):
-            if isinstance(before, np.ndarray) and not np.array_equal(before, after):
-                raise Wrong(
-                    "it changes its input. Work on a copy: the caller still needs the original."
-                )
+        if not _same(inputs, given):
+            raise Wrong(
+                "it changes its input. Work on a copy: the caller still needs the original."
+            )
         if value is None:
             raise Wrong("it returned None. Is the return statement missing?")
         return value
+
+    def remembers(self) -> bool:
+        """Whether it gives another value when it is asked for the first time's value again.
+
+        A descent from a random start may differ by a few percent.
+        """
+        return self.first is not None and not close(self(*self.first[0]), self.first[1], 0.05)
+
+    def traced(self, *inputs: Any) -> Counter[str]:
+        """How often the function's own lines run, as ``lines``, and all that it calls, by name."""
+        counts: Counter[str] = Counter()
+        own = set(_codes(self.function))
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            counts["lines" if event == "line" else frame.f_code.co_name] += event != "return"
+            return trace if frame.f_code in own else None
+
+        function, before = self.function, sys.gettrace()
+
+        def under_trace(*given: Any) -> Any:
+            sys.settrace(trace)
+            try:
+                return function(*given)
+            finally:
+                sys.settrace(before)
+
+        self.function = under_trace
+        try:
+            self(*inputs)
+        finally:
+            self.function = function
+        return counts
 
     def _call(
         self,
@@ -143,13 +227,12 @@ class Answer:
                 and _own(error, self.function)
             ):
                 raise
+            first = next(iter(str(error).splitlines()), "")[:200]
+            own = f"it raised {type(error).__name__}: {first}"
             for kind, message in raised.items():
                 if isinstance(error, kind):
-                    raise Wrong(message) from None
-            first = next(iter(str(error).splitlines()), "")[:200]
-            raise Wrong(
-                f"{self._given(inputs)} it raised {type(error).__name__}: {first}"
-            ) from None
+                    raise Wrong(f"{message} ({self._given(inputs)} {own})") from None
+            raise Wrong(f"{self._given(inputs)} {own}") from None
         return value if convert is None or value is None else convert(value)
 
     @staticmethod
@@ -193,7 +276,55 @@ def _own(error: BaseException, function: Callable) -> bool:
     return trace is not None and trace.tb_frame.f_code is getattr(function, "__code__", None)
 
 
-def _guarded(work: Callable[[], Any], limit: float, given: str) -> Any:
+def _codes(function: Callable) -> list[CodeType]:
+    """The code of a function and of all functions that it defines or finds in its surroundings."""
+    found: list[CodeType] = []
+    waiting: list[Any] = [function]
+    while waiting:
+        one = waiting.pop()
+        code = one if isinstance(one, CodeType) else getattr(one, "__code__", None)
+        if not isinstance(code, CodeType) or code in found:
+            continue
+        found.append(code)
+        waiting += [part for part in code.co_consts if isinstance(part, CodeType)]
+        around = getattr(one, "__globals__", {})
+        named = [around.get(name) for name in code.co_names]
+        waiting += [part for part in named if isinstance(part, FunctionType)]
+        waiting += [cell.cell_contents for cell in getattr(one, "__closure__", None) or ()]
+    return found
+
+
+def _load(function: Callable) -> None:
+    """Import what the function imports when it is called, and what torch loads with its first
+    optimiser, which can take longer than a check has.
+    """
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        codes = _codes(function)
+        for code in codes:
+            for step in dis.get_instructions(code):
+                if step.opname == "IMPORT_NAME":
+                    import_module(step.argval)
+        if any(OPTIMISERS & set(code.co_names) for code in codes):
+            weight = torch.zeros(1, requires_grad=True)
+            weight.sum().backward()
+            torch.optim.SGD([weight], lr=0.1).step()
+
+
+def _same(before: Any, after: Any) -> bool:
+    """Whether the copy of an input is still what the input is; what cannot be compared counts."""
+    if type(before) is not type(after):
+        return False
+    if isinstance(before, np.ndarray):
+        return np.array_equal(before, after)
+    if isinstance(before, (list, tuple)):
+        return len(before) == len(after) and all(map(_same, before, after))
+    if isinstance(before, dict):
+        return list(before) == list(after) and all(_same(before[k], after[k]) for k in before)
+    return before == after if isinstance(before, (int, float, str, set, frozenset)) else True
+
+
+def _guarded(work: Callable[[], Any], limit: float, given: str, late: str) -> Any:
     """The value of `work()`, run in a thread that is given up after `limit` seconds.
 
     What it patches is restored.
@@ -202,7 +333,7 @@ def _guarded(work: Callable[[], Any], limit: float, given: str) -> Any:
     protected = [(module, dict(vars(module))) for module in (builtins, np, np.linalg, *checks)]
     dtype = torch.get_default_dtype()
     try:
-        return _in_thread(work, limit, given)
+        return _in_thread(work, limit, given, late)
     finally:
         torch.set_default_dtype(dtype)
         patched = [
@@ -217,7 +348,11 @@ def _guarded(work: Callable[[], Any], limit: float, given: str) -> Any:
             raise Wrong("it changes Python, numpy or the check itself. Leave them as they are.")
 
 
-def _in_thread(work: Callable[[], Any], limit: float, given: str) -> Any:
+def _in_thread(work: Callable[[], Any], limit: float, given: str, late: str) -> Any:
+    """The value of `work()`. Its clock is the processor's: waiting for a busy machine is no fault.
+
+    A thread that does not compute, asleep or kept waiting, has `PATIENCE` times the limit.
+    """
     outcome: list[tuple[Any, BaseException | None]] = []
 
     def target() -> None:
@@ -227,12 +362,19 @@ def _in_thread(work: Callable[[], Any], limit: float, given: str) -> Any:
             outcome.append((None, error))
 
     thread = threading.Thread(target=target, daemon=True)
+    start, computed = time.monotonic(), time.process_time()
     thread.start()
     thread.join(limit)
+    while (
+        thread.is_alive()
+        and time.process_time() - computed < limit
+        and time.monotonic() - start < PATIENCE * limit
+    ):
+        thread.join(limit / 20)
     if not outcome:
         stop = ctypes.py_object(SystemExit)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), stop)
-        raise Wrong(f"{given} it did not return within {limit:g} seconds. Does a loop never end?")
+        raise Wrong(late)
     value, error = outcome[0]
     if isinstance(error, (Wrong, NotImplementedError)):
         raise error
@@ -270,8 +412,13 @@ def check(
                 np.random.Generator(np.random.PCG64(seed)),
             )
             try:
-                for _ in range(DRAWS):
+                for guard.draw in range(DRAWS):
                     body(guard, rng)
+                if guard.remembers():
+                    raise Wrong(
+                        "asked again with the same inputs it returns something else. Does it "
+                        "remember something from one call to the next?"
+                    )
             except NotImplementedError:
                 return Result(
                     name, "not yet", "not written yet. Replace the line that raises.", seed

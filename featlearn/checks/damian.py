@@ -112,6 +112,20 @@ def average_hessian(answer: Answer, rng: np.random.Generator) -> None:
     for coefficients, size in ((few, 4), (drawn(2, (1, 2, 3)), 2), (drawn(1, (0, 2, 4)), 1)):
         value = answer(coefficients, shape=(size, size), raised={KeyError: several})
         agree(value, truth(coefficients, size), {}, several)
+    whole = {
+        (2, 0, 0, 0, 0, 0): 1,
+        (1, 0, 0, 0, 0, 1): 2,
+        (0, 12, 0, 0, 0, 0): 1,
+        (0, 0, 2, 2, 0, 0): 3,
+    }
+    H = np.zeros((6, 6))
+    H[0, 0], H[0, 5], H[5, 0] = sqrt(2), 2, 2
+    agree(
+        answer(whole, shape=(6, 6)),
+        H,
+        {},
+        "it is wrong for integer coefficients, six variables or terms of a high degree.",
+    )
     flat = "a function without terms of degree two has the average Hessian zero."
     agree(
         answer(drawn(2, (0, 1, 3)), shape=(2, 2), raised={Exception: flat}),
@@ -183,6 +197,34 @@ def first_layer_gradient(answer: Answer, rng: np.random.Generator) -> None:
     }
     otherwise = "the values are wrong. Compare one entry with a difference quotient of the loss."
     agree(answer(W, b, a, X, y, shape=(m, d)), right, mistakes, otherwise)
+    other = rng.normal(size=(m, d))
+    agree(
+        answer(other, b, a, X, y, shape=(m, d)),
+        truth(other, b, a, X, y),
+        {},
+        "it is right once and wrong for other weights on the same inputs.",
+    )
+    same = rng.normal(size=(3, 5, 5))
+    near = same[0] @ np.diag([1, 1, 1, 1, 0])  # the last coordinate of w is free for the bias
+    kinks = 1e-5 * rng.choice([-1, 1], 5) - np.diag(same[1] @ near.T)
+    whole = np.array([[1, 2], [0, -1], [3, 1]])
+    for inputs, why in (
+        ((same[0], b[:5], a[:5], same[1], y[:5]), "if all sizes are equal"),
+        ((near, kinks, a[:5], same[1], y[:5]), "where an input lies very close to a kink"),
+        ((1e-8 * W, 1e-8 * b, a, X, y), "for tiny weights"),
+        ((whole, np.array([1, 0, -1]), np.array([1, -2, 1]), X[:, :2], y), "for integer weights"),
+    ):
+        right = truth(*(np.asarray(part, dtype=float) for part in inputs))
+        agree(
+            answer(*inputs, shape=right.shape), right, {}, f"it is right in general, but not {why}."
+        )
+    turned = np.asfortranarray(X)
+    agree(
+        answer(W, b, a, turned, y, shape=(m, d)),
+        truth(W, b, a, X, y),
+        {},
+        "it depends on how X lies in memory.",
+    )
     alone = "it fails for a single neuron or a single sample. Sum over an axis that you name."
     for rows, neurons in (
         (slice(0, 1), slice(None)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlearn.checks import Answer, Wrong, agree, check
+from featlearn.checks import SOLVERS, Answer, Wrong, agree, check
 
 
 @check("periodic(X, Y=None)")
@@ -39,12 +39,14 @@ def periodic(answer: Answer, rng: np.random.Generator) -> None:
     )
     alone = "with one argument it must return the matrix of all pairs of rows of X, as if Y were X."
     agree(answer(X, shape=(n, n), raised={Exception: alone}), truth(X, X), {}, alone)
-    for A, B in ((X[:1], np.zeros((1, 1))), (X[:1], Y), (X, np.zeros((n, 1)))):
+    whole, many = np.arange(4)[:, None], rng.uniform(-300, 300, (70, 1))
+    zero = np.zeros((1, 1))
+    for A, B in ((X[:1], zero), (X[:1], Y), (X, 0 * X), (whole, X), (many, Y)):
         agree(
             answer(A, B, shape=(len(A), len(B))),
             truth(A, B),
             {},
-            "it is wrong for some shapes or for Y = 0.",
+            "it is wrong for some shapes, for Y = 0, for integers or far from zero.",
         )
 
 
@@ -85,10 +87,18 @@ def centre(answer: Answer, rng: np.random.Generator) -> None:
         mistakes,
         "the rows of a centred kernel matrix sum to zero. Do yours?",
     )
-    for size, rank in ((n + 1, p), (2, 3), (17, 4), (5, 1)):
-        K, truth = draw(size, rank)
+    for size, rank, scale in ((n + 1, p, 1.0), (2, 3, 1.0), (90, 4, 1.0), (5, 1, 1e-12)):
+        K, truth = (scale * matrix for matrix in draw(size, rank))
         wrong = f"it is right for some matrices and wrong for one of size {size}."
         agree(answer(K, shape=K.shape), truth, {}, wrong, tolerance=1e-4)
+    K = np.array([[2, 1, 0], [1, 5, 3], [0, 3, 4]])
+    integers = "it is wrong for a matrix of integers. Do you write fractions into an integer array?"
+    agree(
+        answer(K, shape=(3, 3)),
+        np.array([[19, -8, -11], [-8, 10, -2], [-11, -2, 13]]) / 9,
+        {},
+        integers,
+    )
 
 
 @check("leave_one_out(K, y, ridge)")
@@ -100,12 +110,12 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
         return Phi @ Phi.T / n, rng.normal(size=n), float(10 ** rng.uniform(-2, 0.7))
 
     def left_out(K: np.ndarray, y: np.ndarray, ridge: float) -> np.ndarray:
-        n = len(y)
-        others = [np.delete(np.arange(n), i) for i in range(n)]
-        fits = [np.linalg.solve(K[np.ix_(o, o)] + ridge * np.eye(n - 1), y[o]) for o in others]
-        return np.array(
-            [y[i] - K[i, o] @ fit for i, (o, fit) in enumerate(zip(others, fits, strict=True))]
-        )
+        n, errors = len(y), []
+        for i in range(n):
+            o = np.delete(np.arange(n), i)
+            fit = np.linalg.solve(K[np.ix_(o, o)] + ridge * np.eye(n - 1), y[o])
+            errors.append(y[i] - K[i, o] @ fit)
+        return np.array(errors)
 
     n = int(rng.integers(6, 11))
     K, y, ridge = draw(n, n + 3)
@@ -122,9 +132,8 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
         "by it?": left_out(K, y, n * ridge),
         "you divide by the diagonal of K + ridge · I; the diagonal of its inverse is another "
         "thing.": alpha / np.diag(K + ridge * np.eye(n)),
-        "you divide the training errors by the leverage. Divide by one minus the leverage.": (
-            y - hat @ y
-        )
+        "you divide the training errors by the leverage. A point of large leverage pulls the fit "
+        "towards itself: should that make its error larger or smaller?": (y - hat @ y)
         / np.diag(hat),
         "these are squares. Return the errors themselves.": truth**2,
     }
@@ -140,8 +149,16 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
         mistakes,
         "leave out one point, fit the others, predict it: compare with that for n = 3.",
     )
-    for size, rank in ((n + 1, n + 4), (2, 2), (20, 3)):
+    signs = np.where(y > 0, 1, -1)
+    agree(
+        answer(K, signs, ridge, shape=(n,)),
+        left_out(K, signs, ridge),
+        {},
+        "it is wrong if the labels are integers.",
+    )
+    for size, rank, least in ((n + 1, n + 4, 0.0), (2, 2, 0.0), (60, 3, 0.0), (12, 5, 1e-6)):
         K, y, ridge = draw(size, rank)
+        ridge = least or ridge
         singular = "it is wrong when K is singular. With a ridge that must not matter."
         other = (
             "it is right for some matrices and wrong for others. Does the size matter, or that of "
@@ -152,4 +169,9 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
             left_out(K, y, ridge),
             {},
             singular if rank < size else other,
+        )
+    if sum(answer.traced(*draw(60, 10))[name] for name in SOLVERS) > 30:
+        raise Wrong(
+            "it is right, but it solves a system for each point. One factorisation is enough for "
+            "all of them."
         )

@@ -114,6 +114,21 @@ def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
         "it is wrong for a single input, although it is right for several.",
         tolerance=1e-3,
     )
+    turned = rng.permutation(len(X))
+    agree(
+        answer(X[turned], depth, sigma_w, sigma_b, shape=truth.shape, nan=nan),
+        truth[np.ix_(turned, turned)],
+        {},
+        "it is wrong when the rows of X come in another order.",
+        tolerance=1e-3,
+    )
+    agree(
+        answer(X, 12, sigma_w, sigma_b, shape=truth.shape, nan=nan),
+        kernel(12),
+        {},
+        "it is right for a few layers and wrong for twelve.",
+        tolerance=1e-3,
+    )
     shallow = "it is wrong at depth 1, where f is linear in its only bias."
     agree(
         answer(X, 1, sigma_w, sigma_b, shape=truth.shape, raised={Exception: shallow}),
@@ -221,6 +236,19 @@ def trained_covariance(answer: Answer, rng: np.random.Generator) -> None:
         posterior(Sigma),
         {},
         "for Θ = Σ the result must be the posterior of Σ.",
+    )
+    tiny = (
+        "it is wrong if both matrices are tiny. Neither a jitter nor a fixed threshold is needed."
+    )
+    agree(answer(1e-10 * Sigma, 1e-10 * Theta, n, shape=truth.shape), 1e-10 * truth, {}, tiny, 1e-4)
+    A = rng.normal(size=(50, 200))
+    B = rng.normal(size=(50, 200))
+    Many, Kernel = A @ A.T, B @ B.T
+    agree(
+        answer(Many, Kernel, 45, shape=(5, 5)),
+        trained(Many, Kernel, 45),
+        {},
+        "it is right for a few training points and wrong for 45.",
     )
     for few in (1, N - 1):
         agree(

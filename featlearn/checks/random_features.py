@@ -54,6 +54,21 @@ def fourier_pairs(answer: Answer, rng: np.random.Generator) -> None:
     agree(value @ value.T, K, mistakes, otherwise)
     if not close(value @ answer(Y, W, shape=(m, 2 * q)).T, truth(X, Y, W)):
         raise Wrong("the features of a point depend on the other rows of X.")
+    whole = np.array([[1, 0, 2], [0, 1, 1], [3, 1, 0]])
+    square = rng.normal(size=(3, 3))
+    for points, frequencies in (
+        (whole, square),
+        (whole, np.array([[1, 2, 0]])),
+        (rng.normal(size=(40, 3)), np.vstack([square, square[:2], np.zeros((1, 3))])),
+    ):
+        features = answer(points, frequencies, shape=(len(points), 2 * len(frequencies)))
+        agree(
+            features @ features.T,
+            truth(points, points, frequencies),
+            {},
+            "it is wrong for integers, for as many frequencies as dimensions, for a single "
+            "frequency, or if a frequency is zero or appears twice.",
+        )
     x, y, w = X[:1, :1], Y[:2, :1], W[:1, :1]
     agree(
         answer(x, w, shape=(1, 2)) @ answer(y, w, shape=(2, 2)).T,
@@ -106,6 +121,14 @@ def laplace_features(answer: Answer, rng: np.random.Generator) -> None:
             "two calls with rng in the same state give different features. Take all random "
             "numbers from rng, and as many for two points as for four."
         )
+    for odd in (1, 7):
+        if not answer(X, odd, other, shape=(4, odd)).any(axis=0).all():
+            raise Wrong(
+                "for an odd p a feature is zero at all points. Make p features of one kind."
+            )
+    many = answer(np.tile(X, (20, 1)), 50, other, shape=(80, 50))
+    if not close(many[:4], many[-4:]):
+        raise Wrong("two equal points of a long list have different features.")
     if np.array_equal(value[:1], answer(X[:1], p, other, shape=(1, p))):
         raise Wrong("another rng gives the same features. Draw from the rng that is handed over.")
 

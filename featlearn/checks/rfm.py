@@ -9,7 +9,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.polynomial import hermite, hermite_e
 
-from featlearn.checks import Answer, Wrong, agree, check
+from featlearn.checks import AUTOGRAD, Answer, Wrong, agree, check
 
 Function = Callable[[np.ndarray], np.ndarray]
 DEGREES = np.arange(11)
@@ -106,7 +106,37 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
         "the values are wrong. Move one point a little and compare with how the function changes."
     )
     agree(answer(X, alpha, M, sigma, shape=(n, d)), truth, mistakes, otherwise, 1e-4)
+    if answer.uses(AUTOGRAD):
+        raise Wrong(
+            "the values are right, but they come from automatic differentiation. The exercise asks "
+            "for the formula."
+        )
     _edges(answer, rng)
+    other = np.eye(d) + np.ones((d, d)) / d
+    whole = np.array([[1, 2], [0, -1], [3, 1], [1, 1]])
+    for points, weights, metric, width, why in (
+        (X, alpha, other, sigma, "for another metric on the same points"),
+        (whole, np.array([1, -1, 2, 1]), np.array([[2, 1], [1, 1]]), 2, "for integers"),
+        (X, alpha, 1e-10 * M, 1e-5 * sigma, "if M and the bandwidth are tiny"),
+        (X + 500, alpha, M, sigma, "if the points are far from zero"),
+        (
+            4 * np.arange(5)[:, None] + rng.normal(size=(5, 1)),
+            alpha,
+            np.eye(1),
+            1.0,
+            "if the points are far from each other",
+        ),
+    ):
+        weights = np.resize(weights, len(points))
+        right = _differences(points, weights, metric, width)
+        value = answer(points, weights, metric, width, shape=right.shape)
+        agree(value, right, {}, f"it is right for some inputs, but not {why}.", 1e-4)
+    many = rng.normal(size=(60, 3))
+    if answer.traced(many, np.ones(60), np.eye(3), 1.0)["lines"] > 60 * 60:
+        raise Wrong(
+            "it is right, but it runs a loop over pairs of points. Write the sum over the centres "
+            "as a product of matrices."
+        )
 
 
 def _edges(answer: Answer, rng: np.random.Generator) -> None:
@@ -169,6 +199,19 @@ def information_exponent(answer: Answer, rng: np.random.Generator) -> None:
                 "it depends on the scale of g. Compare each coefficient with the norm of g, not "
                 "with a fixed number."
             )
+    below = {
+        "a coefficient below 10⁻⁶ of E[g²]^½ counts as zero, and E[g²] contains the constant.": (
+            {0: 3e4, 1: 3e-3, 2: 1.0},
+            2,
+        ),
+        "a coefficient counts as zero if E[g(z)h_s(z)], with h_s of norm 1, is below 10⁻⁶ of "
+        "E[g²]^½.": ({8: 1e-7, 9: 1.0}, 9),
+        "it misses a small odd part beside a large even one.": ({3: 0.02, 4: 1.0, 6: 1.0}, 3),
+        "it misses a small even part beside a large odd one.": ({2: 0.02, 3: 1.0, 5: 1.0}, 2),
+    }
+    for message, (coefficients, s) in below.items():
+        if _exponent(answer, _series(coefficients)) != s:
+            raise Wrong(message)
 
 
 def _diagnose(found: np.ndarray, cases: list[tuple[Function, int, int]]) -> NoReturn:
@@ -266,6 +309,14 @@ def _functions(rng: np.random.Generator) -> list[tuple[Function, int, int]]:
         (_entrywise(lambda z: np.cos(a * z) + a * a * damped / 2 * z * z), 4, 2),
         (_entrywise(lambda z: (z - (1 + 2 * b) / 3 * z**3) * np.exp(-b * z * z)), 3, 1),
     ]
+
+
+def _series(coefficients: dict[int, float]) -> Function:
+    """The function with these coefficients of normalised Hermite polynomials."""
+    c = np.zeros(max(coefficients) + 1)
+    for k, value in coefficients.items():
+        c[k] = value / math.sqrt(math.factorial(k))
+    return _entrywise(lambda z: hermite_e.hermeval(z, c))
 
 
 def _entrywise(function: Function) -> Function:

@@ -92,6 +92,15 @@ def relu_correlation(answer: Answer, rng: np.random.Generator) -> None:
         {},
         "it is right for arrays and wrong for a plain number.",
     )
+    whole, integers = (
+        np.array([-1, 0, 1]),
+        ("it is wrong for integers. Do you write fractions into an array of integers?"),
+    )
+    agree(answer(whole, depth, shape=(3,)), _layers(whole, depth), {}, integers)
+    agree(answer(-1, depth, shape=()), _layers(np.array(-1.0), depth), {}, integers)
+    answer(np.zeros((0, 3)), depth, shape=(0, 3))
+    deep = "it is wrong for hundreds of layers. Does it stop too early?"
+    agree(answer(rho, 300, shape=rho.shape), _layers(rho, 300), {}, deep, 1e-7)
     edges = np.array([1.0, 1 + 4e-16, -1.0, -1 - 4e-16, 0.0])
     outside = (
         "rounding can push a correlation just outside [−1, 1], where neither arccos nor √(1 − ρ²) "
@@ -170,6 +179,19 @@ def sine_dual(answer: Answer, rng: np.random.Generator) -> None:
         _expected_sines(x, xy / np.sqrt(x * y), y),
         {},
         "it is right for arrays and wrong for plain numbers.",
+    )
+    agree(
+        answer(np.array([1, 2]), np.array([1, -1]), 2, shape=(2,)),
+        _expected_sines(np.array([1, 2]), np.array([0.5**0.5, -0.5]), 2.0),
+        {},
+        "it is wrong for integers. Do you write fractions into an array of integers?",
+    )
+    wide, narrow = np.array([6.0, 5.0, 3.5, 9.0]), np.array([0.9, -0.7, 1e-4, -1e-5])
+    agree(
+        answer(wide, narrow * wide, wide, shape=(4,)) / _expected_sines(wide, narrow, wide),
+        np.ones(4),
+        {},
+        "it is wrong for a large variance, with a large covariance or a very small one.",
     )
     q, sign = rng.uniform(0.5, 2.5, 5), np.array([1.0, -1.0, 0.0, 0.0, 0.0])
     first, second = q * [1, 1, 0, 1, 0], q * [1, 1, 1, 0, 0]
