@@ -2,8 +2,9 @@
 notebooks of their own.
 
 Directives, roles and citations are rewritten; the numbers of theorems, equations, figures and
-exercises are those of the built site. Everything goes to ``_build/colab``, which the deploy
-workflow publishes as the branch ``colab``.
+exercises are those of the built site. The set-up cell installs the package of the same commit.
+Everything goes to ``_build/colab``, which the deploy workflow publishes as the branch ``colab``.
+With ``SOLUTIONS=no`` the notebooks of solutions are left out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import ast
 import html
 import posixpath
 import re
+import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +26,8 @@ from pybtex.database import BibliographyData, parse_file
 from pybtex.plugin import find_plugin
 from pybtex.richtext import Text
 
-from book import exercises, notebooks
+import featlearn
+from book import editions, exercises, notebooks
 from book.myst import Directive, parse
 from book.site import claim_of, options
 
@@ -52,9 +55,23 @@ README = """\
 # Notebooks for Colab
 
 Made from the chapters of [{title}]({site}) by `make colab`, one notebook for each page, without
-solutions; the solutions are in the folder `solutions`. Changes belong into the [source]({url}), not
-here.
+solutions{solutions}. Changes belong into the [source]({url}), not here.
 """
+SETUP = """\
+try:
+    import featlearn
+except ModuleNotFoundError:  # on Colab
+    %pip install -q git+{url}@{version}
+    try:
+        import featlearn
+    except ModuleNotFoundError:
+        raise SystemExit(
+            "featlearn could not be installed. Is there a connection to the internet? Then run "
+            "this cell again; it says above what pip tried."
+        ) from None"""
+ANSWER = "**Your answer.** *(Double-click to write it here.)*"
+PREDICTION = "**Your prediction.** *(Double-click to write it here, before you run the next cell.)*"
+EXPERIMENT = "# Your experiment"
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,16 @@ class Book:
     values: dict[str, str]
     bibliography: BibliographyData
     url: str
+    version: str
+
+    def set_up(self) -> NotebookNode:
+        """The cell that installs the package as it was when the notebooks were made."""
+        return nbformat.v4.new_code_cell(SETUP.format(url=self.url, version=self.version))
+
+    def on_colab(self, path: str) -> str:
+        """The address at which Colab opens a notebook of the branch ``colab``."""
+        name = self.url.removeprefix("https://github.com/")
+        return f"https://colab.research.google.com/github/{name}/blob/colab/{path}.ipynb"
 
     @property
     def site(self) -> str:
@@ -110,7 +137,16 @@ def load(site: Path = SITE) -> Book:
     if not (site / "index.html").is_file():
         raise FileNotFoundError("the site is not built: run make book")
     bibliography = parse_file(notebooks.CHAPTERS / "references.bib")
-    return Book(labels(site), values(), bibliography, notebooks.repository_url())
+    return Book(labels(site), values(), bibliography, notebooks.repository_url(), version())
+
+
+def version() -> str:
+    """The commit that the notebooks come from; where there is no git, the tag of the release."""
+    command = ["git", "-C", str(notebooks.ROOT), "rev-parse", "--verify", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return f"v{featlearn.__version__}"
 
 
 def authors(book: Book, key: str) -> tuple[str, str]:
@@ -266,33 +302,64 @@ def notebook_of(cells: list[NotebookNode]) -> NotebookNode:
     return made
 
 
+def answers(exercise: exercises.About | None) -> list[NotebookNode]:
+    """Places for an answer: a cell to write in and, where something is to be tried, one to run."""
+    kind = exercise.kind.lower() if exercise else ""
+    tries = any(word in kind for word in ("experiment", "check", "open-ended"))
+    return [nbformat.v4.new_code_cell(EXPERIMENT)] * tries + [markdown(ANSWER)]
+
+
+def texts(book: Book, page: str, source: str, inside: bool) -> tuple[list[NotebookNode], bool]:
+    """A Markdown cell as cells: one for each exercise, and places for answers after it.
+
+    `inside` says whether a solution goes on from the cell before, and then after this one.
+    """
+    cells: list[NotebookNode] = []
+    gathered: list[str] = []
+    about: exercises.About | None = None
+
+    def close() -> None:
+        if gathered:
+            cells.append(markdown("\n\n".join(gathered)))
+            gathered.clear()
+
+    for part in parse(source):
+        if isinstance(part, str):
+            gathered += [] if inside else [inline(book, page, part)]
+            if not inside and "**Predict first.**" in part:
+                close()
+                cells.append(markdown(PREDICTION))
+        elif part.name in ("solution-start", "solution-end"):
+            inside = part.name == "solution-start"
+        elif part.name == "solution":
+            close()
+            cells += answers(about)
+        elif not inside:
+            if part.name == "exercise":
+                close()
+                about = exercises.about(part.body.split("*")[1])
+            gathered.append(directive(book, page, part))
+    close()
+    return cells, inside
+
+
 def chapter(book: Book, path: Path) -> NotebookNode:
     """The Colab notebook of a page.
 
-    Stubs for solutions, a place for written answers, captions below figures.
+    Stubs for solutions, a place for each answer, captions below figures.
     """
     source, page = notebooks.load(path), notebooks.name(path)
+    asks = {
+        exercise.check.source
+        for exercise in exercises.read(source)
+        if exercise.check is not None and "?" in exercise.text
+    }
     cells: list[NotebookNode] = []
     inside = False
     for cell in source.cells:
         if cell.cell_type == "markdown":
-            outside = []
-            for part in parse(cell.source):
-                starts_or_ends = isinstance(part, Directive) and part.name in (
-                    "solution-start",
-                    "solution-end",
-                )
-                if starts_or_ends:
-                    inside = part.name == "solution-start"
-                elif not inside:
-                    text = (
-                        inline(book, page, part)
-                        if isinstance(part, str)
-                        else directive(book, page, part)
-                    )
-                    outside.append(text or "**Your answer.** *(Double-click to write it here.)*")
-            if outside:
-                cells.append(markdown("\n\n".join(outside)))
+            made, inside = texts(book, page, cell.source, inside)
+            cells += made
             continue
         if inside and not exercises.is_solution(cell):
             continue
@@ -304,19 +371,25 @@ def chapter(book: Book, path: Path) -> NotebookNode:
             tag for tag in cell.metadata.get("tags", []) if tag == "hide-input"
         ]
         cells.append(made)
+        if cell.source in asks:
+            cells.append(markdown(ANSWER))
         if figure:
             cells.append(
                 markdown(
                     f"*{book.labels[figure['name']]}. {inline(book, page, figure['caption'])}*"
                 )
             )
+    first = next(number for number, cell in enumerate(cells) if cell.cell_type == "code")
+    cells[first] = book.set_up()
     cited = references(book, [cell.source for cell in source.cells if cell.cell_type == "markdown"])
     cells += [markdown(cited)] if cited else []
     where = f"[this page of the book]({book.site}/chapters/{page}.html)"
+    solved = f" [The solutions]({book.on_colab(f'solutions/{page}')}) have a notebook of their own."
+    there = bool(exercises.read(source)) and editions.edition() != "no"
     cells[
         0
     ].source += (
-        f"\n\n*Made for Colab from {where}, where the figures, the numbers and the solutions are.*"
+        f"\n\n*Made for Colab from {where}, where the figures and the numbers are.{solved * there}*"
     )
     made = notebook_of(cells)
     for cell in notebooks.code(made):
@@ -330,11 +403,13 @@ def chapter(book: Book, path: Path) -> NotebookNode:
 def solutions(book: Book, path: Path) -> NotebookNode:
     """The exercises of a page with their solutions; it runs without the rest of the page."""
     source, page = notebooks.load(path), notebooks.name(path)
+    where = f"[the page of the book]({book.site}/chapters/{page}.html)"
+    tasks = f"[the notebook without solutions]({book.on_colab(f'chapters/{page}')})"
     cells = [
-        markdown(f"# Solutions: {heading(source)}"),
-        nbformat.v4.new_code_cell(notebooks.code(source)[0].source),
+        markdown(f"# Solutions: {heading(source)}\n\n*To {tasks}, to {where}.*"),
+        book.set_up(),
+        nbformat.v4.new_code_cell(exercises.imports(source)),
     ]
-    cells.append(nbformat.v4.new_code_cell(exercises.imports(source)))
     for exercise in exercises.read(source):
         head = f"## {book.labels[exercise.label]}: {exercise.title}\n\n"
         text = f"*{exercise.about}* {exercise.text}"
@@ -357,7 +432,7 @@ def export(target: Path = TARGET, site: Path = SITE) -> list[Path]:
     for path in notebooks.paths():
         relative = path.relative_to(notebooks.ROOT)
         made = {target / relative: chapter(book, path)}
-        if exercises.read(notebooks.load(path)):
+        if exercises.read(notebooks.load(path)) and editions.edition() != "no":
             made[target / "solutions" / path.relative_to(notebooks.CHAPTERS)] = solutions(
                 book, path
             )
@@ -365,7 +440,9 @@ def export(target: Path = TARGET, site: Path = SITE) -> list[Path]:
             where.parent.mkdir(parents=True, exist_ok=True)
             notebooks.save(notebook, where)
             written.append(where)
-    about = README.format(title="Why Neural Networks Beat Kernels", site=book.site, url=book.url)
+    solved = "" if editions.edition() == "no" else "; the solutions are in the folder `solutions`"
+    title = "Why Neural Networks Beat Kernels"
+    about = README.format(title=title, site=book.site, url=book.url, solutions=solved)
     (target / "README.md").write_text(about, encoding="utf-8")
     return written
 

@@ -134,10 +134,9 @@ def assignment(book: Book, chapter: str, with_written: bool = False) -> Notebook
         for node in ast.parse(imports).body
         if isinstance(node, ast.ImportFrom) and node.module == "featlearn.checks"
     )
-    first = next(iter(sources.values()))
     cells = [
         cell("markdown", f"# Assignment: {colab.title(chapter)}", "title"),
-        cell("code", notebooks.code(first)[0].source, "set-up"),
+        cell("code", book.set_up().source, "set-up"),
         cell("code", imports, "imports"),
     ]
     for page, exercise in ((p, e) for p, source in sources.items() for e in exercises.read(source)):

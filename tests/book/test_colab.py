@@ -62,14 +62,66 @@ def test_the_scan_sees_what_it_looks_for():
 @pytest.mark.parametrize("path", PATHS, ids=notebooks.name)
 def test_set_up_first_and_code_unchanged_but_for_solutions(path, exported):
     source, made = notebooks.load(path), in_colab(exported, path)
-    assert notebooks.code(made)[0].source == notebooks.SETUP.format(url=notebooks.repository_url())
+    set_up = colab.SETUP.format(url=notebooks.repository_url(), version=colab.version())
+    assert notebooks.code(made)[0].source == set_up
     assert made.cells[0].cell_type == "markdown" and made.cells[1] == notebooks.code(made)[0]
-    kept = [c.source for c in notebooks.code(made)]
+    kept = [c.source for c in notebooks.code(made)[1:] if c.source != colab.EXPERIMENT]
     wanted = [
         exercises.stub(c.source) if exercises.is_solution(c) else c.source
-        for c in notebooks.code(source)
+        for c in notebooks.code(source)[1:]
     ]
     assert kept == wanted
+
+
+@pytest.mark.parametrize("path", PAGES, ids=notebooks.name)
+def test_every_exercise_has_a_cell_and_a_place_for_its_answer(path, exported):
+    cells = in_colab(exported, path).cells
+    tasks = exercises.read(notebooks.load(path))
+    places = [next(i for i, c in enumerate(cells) if f"({t.title})" in c.source) for t in tasks]
+    assert len(set(places)) == len(tasks)
+    for task, start, end in zip(tasks, places, [*places[1:], len(cells)], strict=True):
+        after = [cell.source for cell in cells[start + 1 : end]]
+        kind = task.about.kind.lower()
+        written = task.code is None or "?" in task.text
+        assert (colab.ANSWER in after) == written
+        assert (colab.EXPERIMENT in after) == (
+            task.code is None and any(k in kind for k in ("experiment", "check", "open-ended"))
+        )
+        assert not any(source.startswith("**Your answer") for source in (cells[start].source,))
+
+
+def test_the_set_up_is_that_of_this_commit_and_speaks_offline(exported):
+    for name, notebook in exported.items():
+        source = notebooks.code(notebook)[0].source
+        assert re.search(r"git\+https://\S+@(\w{40}|v[\d.]+)$", source, re.MULTILINE), name
+        assert "connection to the internet" in source
+
+
+def test_notebooks_and_solutions_link_to_each_other_and_to_the_page(exported, book):
+    for path in PAGES:
+        page = notebooks.name(path)
+        first = in_colab(exported, path).cells[0].source
+        solved = exported[f"solutions/{page}.ipynb"].cells[0].source
+        assert f"{book.site}/chapters/{page}.html" in first and f"{page}.html" in solved
+        assert f"/blob/colab/solutions/{page}.ipynb" in first
+        assert f"/blob/colab/chapters/{page}.ipynb" in solved
+
+
+def test_nothing_is_said_to_move_where_nothing_moves(exported):
+    """Whoever speaks of dragging says that it is on the site."""
+    for name, notebook in exported.items():
+        for sentence in re.split(r"(?<=[.?!)])\s", text(notebook)):
+            if re.search(r"\b(drag|slider|hover)\b", sentence, re.IGNORECASE):
+                assert "On the site" in sentence, (name, sentence)
+
+
+def test_without_solutions_there_are_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOLUTIONS", "no")
+    written = [path.relative_to(tmp_path).as_posix() for path in colab.export(tmp_path)]
+    assert written and not any(path.startswith("solutions") for path in written)
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    first = notebooks.load(tmp_path / "chapters" / "01_kernels" / "1_regression.ipynb").cells[0]
+    assert "folder `solutions`" not in readme and "solutions" not in first.source
 
 
 @pytest.mark.parametrize("path", PATHS, ids=notebooks.name)
@@ -121,7 +173,7 @@ def verdicts(exported, tmp_path_factory):
             for cell in notebooks.code(exported[f"solutions/{notebooks.name(path)}.ipynb"])
         ]
         set_up, imports, *solved = answers
-        code = [source for source in code if source != "claims.table()"]
+        code = [s for s in code if s not in ("claims.table()", colab.EXPERIMENT)]
         stubs = code[len(code) - 2 * len(asked(path)) :]
         sources += ["%reset -f", set_up, imports, *stubs, "%reset -f", set_up, imports, *solved]
         ends[path] = len(sources)
