@@ -27,8 +27,9 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 from pypdf import PdfReader
 
-from book import browser
+from book import browser, editions
 from book.exercises import about
+from book.site import address
 
 ROOT = Path(__file__).parents[1]
 INSTRUCTOR = ROOT / "chapters" / "appendix" / "instructor.md"
@@ -92,8 +93,9 @@ def sheets(text: str) -> list[Sheet]:
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise of the site, with its chapter's name and its solution."""
+    """An exercise of the site: its page, with the chapter's name, and its solution."""
 
+    page: str
     chapter: str
     task: Tag
     solution: list[Tag]
@@ -108,6 +110,7 @@ class Site:
     author: str
     texts: list[Tag]
     exercises: dict[str, Exercise]
+    address: str
 
 
 def read(folder: Path, root: Path = ROOT) -> Site:
@@ -116,16 +119,17 @@ def read(folder: Path, root: Path = ROOT) -> Site:
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     pages = [toc["root"], *files(entry for part in toc["parts"] for entry in part["chapters"])]
     pages = [page for page in pages if posixpath.basename(page) not in LEFT_OUT]
-    texts = []
+    texts, exercises = [], {}
     for page in pages:
         path = folder / f"{page}.html"
         if not path.is_file():
             raise FileNotFoundError(f"{path} is not there: run make book")
         soup = BeautifulSoup(UNCOLOURED.sub(r"\1", path.read_text(encoding="utf-8")), "html.parser")
         texts.append(_for_paper(soup.article, page, pages))
+        exercises |= dict(_exercises(texts[-1], page))
     texts[0].h1.string = "About this book"
-    exercises = {label: found for text in texts for label, found in _exercises(text)}
-    return Site(folder, config["title"], config["author"], texts, exercises)
+    there = address(config["repository"]["url"])
+    return Site(folder, config["title"], config["author"], texts, exercises, there)
 
 
 def files(entries: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -135,7 +139,7 @@ def files(entries: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield from files(entry.get("sections", []))
 
 
-def _exercises(text: Tag) -> Iterator[tuple[str, Exercise]]:
+def _exercises(text: Tag, page: str) -> Iterator[tuple[str, Exercise]]:
     solutions = text.select(".solution")
     chapter = ("Chapter " if text.h1.select(".section-number") else "") + text.h1.get_text()
     for task in text.select(".exercise"):
@@ -144,7 +148,7 @@ def _exercises(text: Tag) -> Iterator[tuple[str, Exercise]]:
             for solution in solutions
             if solution.a and solution.a.get("href") == f"#{task['id']}"
         ]
-        yield task["id"].split("--", 1)[1], Exercise(chapter, task, own)
+        yield task["id"].split("--", 1)[1], Exercise(page, chapter, task, own)
 
 
 def _absolute(page: str, address: str) -> str:
@@ -250,14 +254,19 @@ def sheet(site: Site, row: Sheet, *, solutions: bool) -> str:
             )
         exercise = site.exercises[label]
         efforts.append(effort(exercise.task))
-        body += f'<p class="from">{exercise.chapter} · {efforts[-1][0]} points</p>'
+        there = f"{site.address}{exercise.page}.html#{label}"
+        body += f'<p class="from">{exercise.chapter} · {efforts[-1][0]} points · '
+        body += f'<a href="{there}">{there.removeprefix("https://")}</a></p>'
         body += _unlinked(exercise.task)
         body += "".join(map(_unlinked, exercise.solution)) if solutions else ""
     points, minutes, longer = map(sum, zip(*efforts, strict=True))
     name = f"Sheet {row.number}: {row.title}" + (" · Solutions" if solutions else "")
     time = f"{minutes} minutes{' or more' if longer else ''}"
     total = f"{len(efforts)} exercises · {time} · {points} points"
-    body = f'<article class="sheet"><h1>{html.escape(name)}</h1><p>{total}</p>{body}</article>'
+    blank = '<p class="blank"><span>Name</span><span>Date</span></p>' if not solutions else ""
+    body = (
+        f'<article class="sheet">{blank}<h1>{html.escape(name)}</h1><p>{total}</p>{body}</article>'
+    )
     style = f"@page {{ @top-left {{ content: {_quoted(f'{site.title} · {name}')}; }} }}"
     return _document(f"{site.title} · {name}", body, style)
 
@@ -270,13 +279,17 @@ def _unlinked(tag: Tag) -> str:
 
 
 def sheet_documents(site: Site, rows: list[Sheet]) -> dict[str, str]:
-    """Both versions of each sheet, by the names of their files."""
+    """Both versions of each sheet, by the names of their files.
+
+    The edition without solutions has one version only.
+    """
+    versions = (False,) if editions.edition() == "no" else (False, True)
     return {
         f"sheet-{row.number:02}{'-solutions' * solutions}.pdf": sheet(
             site, row, solutions=solutions
         )
         for row in rows
-        for solutions in (False, True)
+        for solutions in versions
     }
 
 
