@@ -37,6 +37,7 @@ INSTRUCTOR = ROOT / "chapters" / "appendix" / "instructor.md"
 UNCOLOURED = re.compile(r'<span class="(?:n|nb|nn|p|o|w|mi|mf)">([^<]*)</span>')
 # The scoreboard repeats the cards of the chapters; the reference is read beside code.
 LEFT_OUT = ("claims", "api")
+ZERO = "sec-ins-zero"  # the end of the id of the section that is sheet 0
 SCREEN_ONLY = (
     "script, button, nav, .headerlink, .toctree-wrapper, .sd-summary-state-marker,"
     " .sd-stretched-link, details.hide > summary"
@@ -57,38 +58,59 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Sheet:
-    """One row of the table of exercise sheets."""
+    """One row of the table of exercise sheets: the labels of the exercises of each part."""
 
     number: int
     title: str
-    labels: tuple[str, ...]
+    in_class: tuple[str, ...]
+    at_home: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """The parts by their headings; an empty one is left out."""
+        parts = {"In class": self.in_class, "At home": self.at_home, "If you like": self.further}
+        return {heading: labels for heading, labels in parts.items() if labels}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All exercises in order."""
+        return tuple(label for labels in self.parts.values() for label in labels)
+
+
+def _rows(text: str, heading: str) -> list[list[str]]:
+    """The cells of the table under a heading of a page's source, without its head."""
+    section = re.search(rf"^## {heading}\s*$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    rows = [line for line in section[1].splitlines() if line.startswith("|")] if section else []
+    if len(rows) < 3:
+        raise ValueError(f"text: there is no table under '## {heading}'")
+    return [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in rows[2:]]
 
 
 def sheets(text: str) -> list[Sheet]:
     """The sheets in the table under ``## Exercise sheets`` of a page's source."""
-    section = re.search(r"^## Exercise sheets\s*$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    rows = (
-        [line.strip() for line in section[1].splitlines() if line.startswith("|")]
-        if section
-        else []
-    )
-    if len(rows) < 3:
-        raise ValueError("text: there is no table under '## Exercise sheets'")
     found: dict[int, Sheet] = {}
-    for row in rows[2:]:
-        cells = re.fullmatch(
-            r"\|\s*(\d+)\s*\|\s*([^|]*\S)\s*\|\s*(\{ref\}`[\w-]+`(?:,\s*\{ref\}`[\w-]+`)*)\s*\|",
-            row,
-        )
-        if not cells:
+    for cells in _rows(text, "Exercise sheets"):
+        listed = [re.findall(r"\{ref\}`([\w-]+)`", cell) for cell in cells[2:]]
+        told = [", ".join(f"{{ref}}`{label}`" for label in labels) for labels in listed]
+        if len(cells) != 5 or not cells[0].isdigit() or not cells[1] or told != cells[2:]:
             raise ValueError(
-                f"row {row!r}: it must read | 1 | Title | {{ref}}`ex-one`, {{ref}}`ex-two` |"
+                f"row {' | '.join(cells)!r}: it must read | 1 | Title | {{ref}}`ex-one`, "
+                "{ref}`ex-two` | {ref}`ex-three` | |"
             )
-        number = int(cells[1])
+        number = int(cells[0])
         if number in found:
-            raise ValueError(f"row {row!r}: there are two sheets with the number {number}")
-        found[number] = Sheet(number, cells[2], tuple(re.findall(r"`([\w-]+)`", cells[3])))
+            raise ValueError(
+                f"row {' | '.join(cells)!r}: there are two sheets with the number {number}"
+            )
+        found[number] = Sheet(number, cells[1], *map(tuple, listed))
     return list(found.values())
+
+
+def projects(text: str) -> Sheet:
+    """The open-ended exercises in the table under ``## Projects``, as a sheet without number."""
+    labels = re.findall(r"\{ref\}`(ex-[\w-]+)`", str(_rows(text, "Projects")))
+    return Sheet(0, "Projects", (), (), tuple(labels))
 
 
 @dataclass(frozen=True)
@@ -243,30 +265,46 @@ def effort(task: Tag) -> tuple[int, int, bool]:
 
 
 def sheet(site: Site, row: Sheet, *, solutions: bool) -> str:
-    """One sheet: the exercises in the order of the table, each with its solution if asked."""
-    body, efforts = "", []
-    for label in row.labels:
-        if label not in site.exercises:
-            near = difflib.get_close_matches(label, site.exercises, n=1)
-            hint = f", did you mean {near[0]}?" if near else ""
-            raise ValueError(
-                f"sheet {row.number}: no exercise of the site has the label {label}{hint}"
-            )
-        exercise = site.exercises[label]
-        efforts.append(effort(exercise.task))
-        there = f"{site.address}{exercise.page}.html#{label}"
-        body += f'<p class="from">{exercise.chapter} · {efforts[-1][0]} points · '
-        body += f'<a href="{there}">{there.removeprefix("https://")}</a></p>'
-        body += _unlinked(exercise.task)
-        body += "".join(map(_unlinked, exercise.solution)) if solutions else ""
-    points, minutes, longer = map(sum, zip(*efforts, strict=True))
-    name = f"Sheet {row.number}: {row.title}" + (" · Solutions" if solutions else "")
-    time = f"{minutes} minutes{' or more' if longer else ''}"
-    total = f"{len(efforts)} exercises · {time} · {points} points"
+    """One sheet: its parts with the exercises in order, each with its solution if asked."""
+    body = ""
+    for heading, labels in row.parts.items():
+        tasks, efforts = "", []
+        for label in labels:
+            if label not in site.exercises:
+                near = difflib.get_close_matches(label, site.exercises, n=1)
+                hint = f", did you mean {near[0]}?" if near else ""
+                raise ValueError(
+                    f"sheet {row.number}: no exercise of the site has the label {label}{hint}"
+                )
+            exercise = site.exercises[label]
+            efforts.append(effort(exercise.task))
+            there = f"{site.address}{exercise.page}.html#{label}"
+            tasks += f'<p class="from">{exercise.chapter} · {efforts[-1][0]} points · '
+            tasks += f'<a href="{there}">{there.removeprefix("https://")}</a></p>'
+            tasks += _unlinked(exercise.task)
+            tasks += "".join(map(_unlinked, exercise.solution)) if solutions else ""
+        points, minutes, longer = map(sum, zip(*efforts, strict=True))
+        time = f"{minutes} minutes{' or more' if longer else ''}"
+        body += f"<h2>{heading}</h2><p>{time} · {points} points</p>{tasks}" if row.number else tasks
+    name = f"Sheet {row.number}: {row.title}" if row.number else row.title
+    name += " · Solutions" if solutions else ""
     blank = '<p class="blank"><span>Name</span><span>Date</span></p>' if not solutions else ""
-    body = (
-        f'<article class="sheet">{blank}<h1>{html.escape(name)}</h1><p>{total}</p>{body}</article>'
-    )
+    body = f'<article class="sheet">{blank}<h1>{html.escape(name)}</h1>{body}</article>'
+    return _sheet_document(site, name, body)
+
+
+def zero(site: Site) -> str:
+    """Sheet 0: the section of the plan that sets students up, for paper."""
+    (target,) = (tag for text in site.texts for tag in text.select(f"[id$={ZERO}]"))
+    section = target if target.name == "section" else target.find_parent("section")
+    name = section.h2.get_text()
+    body = "".join(map(str, section.find_all(["p", "ol", "ul", "div"], recursive=False)))
+    blank = '<p class="blank"><span>Name</span><span>Date</span></p>'
+    body = f'<article class="sheet">{blank}<h1>{html.escape(name)}</h1>{body}</article>'
+    return _sheet_document(site, name, body)
+
+
+def _sheet_document(site: Site, name: str, body: str) -> str:
     style = f"@page {{ @top-left {{ content: {_quoted(f'{site.title} · {name}')}; }} }}"
     return _document(f"{site.title} · {name}", body, style)
 
@@ -285,8 +323,8 @@ def sheet_documents(site: Site, rows: list[Sheet]) -> dict[str, str]:
     """
     versions = (False,) if editions.edition() == "no" else (False, True)
     return {
-        f"sheet-{row.number:02}{'-solutions' * solutions}.pdf": sheet(
-            site, row, solutions=solutions
+        f"{f'sheet-{row.number:02}' if row.number else 'projects'}{'-solutions' * solutions}.pdf": (
+            sheet(site, row, solutions=solutions)
         )
         for row in rows
         for solutions in versions
@@ -367,7 +405,9 @@ def main(arguments: list[str] | None = None) -> int:
         site = read(options.site)
         documents = {} if options.only == "sheets" else {"book.pdf": book(site)}
         if options.only != "book":
-            documents |= sheet_documents(site, sheets(INSTRUCTOR.read_text(encoding="utf-8")))
+            plan = INSTRUCTOR.read_text(encoding="utf-8")
+            documents |= {"sheet-00.pdf": zero(site)}
+            documents |= sheet_documents(site, [*sheets(plan), projects(plan)])
         write(documents, site, options.out)
     except (FileNotFoundError, ModuleNotFoundError, ValueError) as error:
         print(error, file=sys.stderr)

@@ -13,20 +13,36 @@ EXERCISES = {e.label: e for path in PAGES for e in exercises.read(notebooks.load
 SHEETS = printing.sheets(PAGE)
 
 
-def test_every_exercise_is_on_exactly_one_of_twelve_sheets():
+def minutes(labels):
+    return sum(EXERCISES[label].about.minutes for label in labels)
+
+
+def test_every_exercise_is_on_one_of_twelve_sheets_or_a_project():
+    projects = printing.projects(PAGE).labels
     labels = [label for sheet in SHEETS for label in sheet.labels]
-    assert sorted(labels) == sorted(EXERCISES)
+    assert sorted([*labels, *projects]) == sorted(EXERCISES)
+    assert {EXERCISES[label].about.kind for label in projects} == {"Open-ended"}
+    assert "Open-ended" not in {EXERCISES[label].about.kind for label in labels}
     assert [sheet.number for sheet in SHEETS] == list(range(1, 13))
-    assert all(4 <= len(sheet.labels) <= 10 for sheet in SHEETS)
 
 
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: f"sheet-{sheet.number}")
-def test_the_minutes_of_a_sheet_are_those_of_its_exercises(sheet):
-    closed = [
-        EXERCISES[label] for label in sheet.labels if EXERCISES[label].about.kind != "Open-ended"
-    ]
-    minutes = sum(exercise.about.minutes for exercise in closed)
-    assert f"| {sheet.number}, about {minutes} minutes |" in PAGE
+def test_a_sheet_fits_the_class_and_its_minutes_are_those_of_its_exercises(sheet):
+    in_class, at_home = minutes(sheet.in_class), minutes(sheet.at_home)
+    assert 30 <= in_class <= 90 and 20 <= at_home <= 90
+    week = 2 * 90 + 90 + at_home
+    row = rf"^\| {sheet.number} \| .* \| {in_class} \| {at_home} \| {week} \|$"
+    assert re.search(row, PAGE, re.MULTILINE), (in_class, at_home, week)
+    assert EXERCISES[sheet.labels[0]].about.difficulty == "easy"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=notebooks.name)
+def test_the_first_exercise_of_a_page_is_easy_and_none_refers_to_the_one_above(path):
+    found = exercises.read(notebooks.load(path))
+    assert found[0].about.difficulty == "easy"
+    for exercise in found:
+        words = f"{exercise.text} {exercise.hint} {exercise.expect}"
+        assert not re.search(r"(exercise|one) (above|below)|(previous|last) exercise", words)
 
 
 @pytest.mark.parametrize("week", range(1, 13))

@@ -19,10 +19,10 @@ SITE = printing.ROOT / "_build" / "html"
 TABLE = """
 ## Exercise sheets
 
-| sheet | title | exercises |
-|---|---|---|
-| 1 | Closed forms | {ref}`ex-duplicates`, {ref}`ex-constant` |
-| 2 | One step | {ref}`ex-dam-step` |
+| sheet | title | in class | at home | if you like |
+|---|---|---|---|---|
+| 1 | Closed forms | {ref}`ex-duplicates`, {ref}`ex-constant` | {ref}`ex-ker-loo` | |
+| 2 | One step | {ref}`ex-dam-step` | | |
 
 ## After
 """
@@ -52,7 +52,7 @@ def book(site):
 
 def test_table_of_sheets():
     assert printing.sheets(TABLE) == [
-        printing.Sheet(1, "Closed forms", ("ex-duplicates", "ex-constant")),
+        printing.Sheet(1, "Closed forms", ("ex-duplicates", "ex-constant"), ("ex-ker-loo",)),
         printing.Sheet(2, "One step", ("ex-dam-step",)),
     ]
 
@@ -60,8 +60,8 @@ def test_table_of_sheets():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("{ref}`ex-dam-step`", "ex-dam-step", r"row '\| 2 .* must read"),
-        ("| 2 | One step |", "| 2 |", r"row '\| 2 .* must read"),
+        ("{ref}`ex-dam-step`", "ex-dam-step", r"row '2 .* must read"),
+        ("| 2 | One step |", "| 2 |", r"row '2 .* must read"),
         ("| 2 | One", "| 1 | One", "two sheets with the number 1"),
         ("## Exercise sheets", "## Sheets", "no table under"),
     ],
@@ -156,12 +156,33 @@ def test_solutions_are_on_the_second_version_alone(site, rows):
         assert len(soup.select(".solution")) == (len(row.labels) if "solutions" in name else 0), (
             name
         )
-        assert soup.select("a") == []
+        links = [link["href"] for link in soup.select("a")]
+        assert links == [
+            f"{site.address}{site.exercises[label].page}.html#{label}" for label in row.labels
+        ]
+        assert bool(soup.select(".blank")) == ("solutions" not in name), "for name and date"
+        assert [h2.get_text() for h2 in soup.select("h2")] == list(row.parts)
         title = f"Sheet {row.number}: {row.title}" + (" · Solutions" if "solutions" in name else "")
         assert soup.h1.get_text() == title
         assert soup.title.get_text().endswith(title) and title in soup.style.get_text(), (
             "in the running head"
         )
+
+
+def test_sheet_zero_and_the_projects(site):
+    plan = printing.INSTRUCTOR.read_text(encoding="utf-8")
+    first = BeautifulSoup(printing.zero(site), "html.parser")
+    assert first.h1.get_text() == "Sheet 0: Set up, and a first check"
+    assert len(first.select("ol > li")) == 6 and first.select(".blank")
+    projects = BeautifulSoup(
+        printing.sheet(site, printing.projects(plan), solutions=False), "html.parser"
+    )
+    assert projects.h1.get_text() == "Projects" and len(projects.select(".exercise")) == 8
+
+
+def test_without_solutions_a_sheet_has_one_version(site, rows, monkeypatch):
+    monkeypatch.setenv("SOLUTIONS", "no")
+    assert list(printing.sheet_documents(site, rows[:1])) == ["sheet-01.pdf"]
 
 
 def test_missing_browser_is_one_line(monkeypatch, site, tmp_path, capsys):
