@@ -285,7 +285,8 @@ def sheet(site: Site, row: Sheet, *, solutions: bool) -> str:
             tasks += "".join(map(_unlinked, exercise.solution)) if solutions else ""
         points, minutes, longer = map(sum, zip(*efforts, strict=True))
         time = f"{minutes} minutes{' or more' if longer else ''}"
-        body += f"<h2>{heading}</h2><p>{time} · {points} points</p>{tasks}" if row.number else tasks
+        load = f"<small> · {time} · {points} points</small>"
+        body += f"<h2>{heading}{load}</h2>{tasks}" if row.number else tasks
     name = f"Sheet {row.number}: {row.title}" if row.number else row.title
     name += " · Solutions" if solutions else ""
     blank = '<p class="blank"><span>Name</span><span>Date</span></p>' if not solutions else ""
