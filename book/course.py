@@ -83,19 +83,19 @@ def cell(
 
 
 def statement(book: Book, page: str, exercise: Exercise) -> str:
-    """The exercise with its hint folded below."""
+    """The exercise with its hint and what to expect folded below."""
     head = (
         f"## {book.labels[exercise.label]}: {exercise.title}\n\n*{exercise.about.points} points.* "
     )
-    hint = colab.fold("Hint", colab.plain(book, page, exercise.hint))
-    return head + colab.plain(book, page, exercise.text) + "\n\n" + hint
+    folds = {"Hint": exercise.hint, "What to expect": exercise.expect}
+    told = [colab.fold(name, colab.plain(book, page, text)) for name, text in folds.items()]
+    return "\n\n".join([head + colab.plain(book, page, exercise.text), *told])
 
 
 def checked(book: Book, page: str, exercise: Exercise, module: str) -> list[NotebookNode]:
     """The cells of an exercise that a check marks."""
-    call = (
-        f"result = check.{exercise.function}({exercise.function})\nassert result, result.message\n"
-    )
+    call = f"result = check.{exercise.function}({exercise.function})\nassert result, result\n"
+    call += "print(result)\n"
     hidden = HIDDEN.format(module=module, function=exercise.function)
     return [
         cell("markdown", statement(book, page, exercise), f"{exercise.label}-text"),
@@ -120,6 +120,21 @@ def written(book: Book, page: str, exercise: Exercise) -> list[NotebookNode]:
     ]
 
 
+def merged(imports: str) -> str:
+    """Import statements with each module once, in order."""
+    whole: dict[str, None] = {}
+    names: dict[str, dict[str, None]] = {}
+    for node in ast.parse(imports).body:
+        if isinstance(node, ast.ImportFrom):
+            names.setdefault(node.module or "", {}).update(
+                dict.fromkeys(ast.unparse(alias) for alias in node.names)
+            )
+        else:
+            whole[ast.unparse(node)] = None
+    parts = [f"from {module} import {', '.join(listed)}" for module, listed in names.items()]
+    return "\n".join([*whole, *parts])
+
+
 def assignment(book: Book, chapter: str, with_written: bool = False) -> NotebookNode:
     """The instructor's version.
 
@@ -127,8 +142,7 @@ def assignment(book: Book, chapter: str, with_written: bool = False) -> Notebook
     """
     pages = notebooks.lectures()[chapter]
     sources = {notebooks.name(path): notebooks.load(path) for path in pages}
-    lines = "\n".join(exercises.imports(source) for source in sources.values()).splitlines()
-    imports = "\n".join(dict.fromkeys(lines))
+    imports = merged("\n".join(exercises.imports(source) for source in sources.values()))
     module = next(
         f"{node.module}.{node.names[0].name}"
         for node in ast.parse(imports).body

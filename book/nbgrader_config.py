@@ -14,5 +14,11 @@ c.CourseDirectory.course_id = "featlearn"
 c.Execute.timeout = 300
 c.Execute.startup_timeout = 300
 
+# Whose a collected file is, by its name or its folder's: ada_01_kernels.ipynb, or as Moodle has it,
+# "Ada Lovelace_17_assignsubmission_file/01_kernels.ipynb". A group (?P<timestamp>...) says when.
+c.FileNameCollectorPlugin.named_regexp = (
+    r".*/(?P<student_id>[^/_]+)_(?:.*[_/])?(?P<file_id>\d\d_[a-z_]+)\.ipynb"
+)
+
 # What is late is recorded, and the marks stay. "zero" takes them away.
 c.LateSubmissionPlugin.penalty_method = "none"

@@ -301,7 +301,8 @@ def zero(site: Site) -> str:
     name = section.h2.get_text()
     body = "".join(map(str, section.find_all(["p", "ol", "ul", "div"], recursive=False)))
     blank = '<p class="blank"><span>Name</span><span>Date</span></p>'
-    body = f'<article class="sheet">{blank}<h1>{html.escape(name)}</h1>{body}</article>'
+    there = f'<p class="from">The book: <a href="{site.address}">{site.address}</a></p>'
+    body = f'<article class="sheet">{blank}<h1>{html.escape(name)}</h1>{there}{body}</article>'
     return _sheet_document(site, name, body)
 
 

@@ -470,5 +470,7 @@ def agree(
         )
     square = truth.ndim == 2 and truth.shape[0] == truth.shape[1]
     if square and close(truth, truth.T) and not close(value, value.T, tolerance):
-        raise Wrong(f"the matrix must be symmetric and is not. {otherwise}")
+        raise Wrong(
+            f"the matrix must be symmetric and is not. {otherwise[:1].upper()}{otherwise[1:]}"
+        )
     raise Wrong(otherwise)

@@ -65,12 +65,16 @@ def centre(answer: Answer, rng: np.random.Generator) -> None:
     lengths = np.sqrt(np.diag(truth))
     one = "your matrix is not symmetric: did you centre only one argument?"
     wrong_mean = (
-        "both features lose their mean, so the product of the two means is taken away twice and "
-        "must come back once."
+        "both features lose their mean. Multiply the product of the two differences out: how many "
+        "terms has it, and which signs?"
     )
     mistakes = {
-        f"{one} You took the means of the columns away.": K - columns,
-        f"{one} You took the means of the rows away.": K - rows,
+        f"{one} You subtracted one row from all rows.": K - columns,
+        f"{one} You subtracted one column from all columns.": K - rows,
+        "numpy subtracts a vector of length n from every row, so that the columns lose their mean "
+        "twice and the rows never. Give one of the two means the shape (n, 1).": K
+        - 2 * columns
+        + mean,
         wrong_mean: K - rows - columns,
         "the product of the means comes back with the wrong sign.": K - rows - columns - mean,
         "one number is taken from all entries. That is not the mean of a feature; the rows must "
@@ -130,11 +134,15 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
         "the ridge is missing.": left_out(K, y, 0.0),
         "the exercise asks for K + ridge · I. Did you multiply the ridge by n, or divide K "
         "by it?": left_out(K, y, n * ridge),
-        "you divide by the diagonal of K + ridge · I; the diagonal of its inverse is another "
-        "thing.": alpha / np.diag(K + ridge * np.eye(n)),
-        "you divide the training errors by the leverage. A point of large leverage pulls the fit "
-        "towards itself: should that make its error larger or smaller?": (y - hat @ y)
-        / np.diag(hat),
+        "you divide by the diagonal of K + ridge · I. Do the case n = 2 by hand: by which number "
+        "must one divide?": alpha / np.diag(K + ridge * np.eye(n)),
+        "you divide the training errors by the diagonal of K (K + ridge · I)⁻¹, which says how "
+        "much a point pulls the fit towards itself. Should a strong pull make its error larger or "
+        "smaller?": (y - hat @ y) / np.diag(hat),
+        "you set the label to zero. The point is still there, and it is fitted with the label 0.": y
+        - (hat @ y - np.diag(hat) * y),
+        "the ridge is added to all entries of K. It belongs to the diagonal alone: ridge times the "
+        "identity.": np.linalg.solve(K + ridge, y) / np.diag(np.linalg.inv(K + ridge)),
         "these are squares. Return the errors themselves.": truth**2,
     }
     if y.shape != (value := answer(K, y, ridge)).shape:
@@ -178,6 +186,6 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
         )
     if sum(answer.traced(*draw(60, 10))[name] for name in SOLVERS) > 30:
         raise Wrong(
-            "it is right, but it solves a system for each point. One factorisation is enough for "
-            "all of them."
+            "it is right, but it solves a system for each point. One inverse is enough for all of "
+            "them: compare its result with yours for n = 3, and then see the hint."
         )

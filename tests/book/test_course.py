@@ -112,13 +112,20 @@ def test_a_term(made, tmp_path):
     endless = "def fourier_pairs(X, W):\n    while True:\n        pass"
     asleep = "import time\n\ntime.sleep(10**6)"
     cheat = [
-        ("assert result, result.message", "assert True"),
+        ("assert result, result", "assert True"),
         ("check.centre(centre)", "True"),
     ]
     patched = right[one]["ex-ker-loo"].split("\n")[0] + "\n    return 0 * y"
     patched += "\n\n\ncheck.leave_one_out = lambda f: True"
     hand_in(root, "ada", one, right[one])
     hand_in(root, "ben", one, right[one] | {"ex-ker-centre": wrong})
+    archive = root / "downloaded" / one / "archive"  # as a learning platform hands it over
+    archive.mkdir(parents=True)
+    sent = root / "submitted" / "ben" / one
+    (sent / f"{one}.ipynb").rename(archive / f"ben_17_assignsubmission_file_{one}.ipynb")
+    shutil.rmtree(sent)
+    nbgrader(root, "zip_collect", one)
+    assert (sent / f"{one}.ipynb").is_file()
     hand_in(root, "cem", one, {"ex-ker-loo": patched}, cheat)
     hand_in(root, "ada", two, right[two], when="2026-11-03 12:00:00 UTC")
     hand_in(root, "ben", two, right[two] | {"ex-rf-pairs": endless})

@@ -45,13 +45,14 @@ WRONG = {
         (lambda X, Y=None: 1 - 2 * np.sin(np.pi * (X - (X if Y is None else Y).T)) ** 2, "by hand"),
     ],
     "centre": [
-        (lambda K: K - K.mean(axis=0, keepdims=True), "means of the columns"),
-        (lambda K: K - K.mean(axis=1, keepdims=True), "means of the rows"),
-        (lambda K: K - K.mean(axis=0) - K.mean(axis=1)[:, None], "twice"),
+        (lambda K: K - K.mean(axis=0, keepdims=True), "one row from all rows"),
+        (lambda K: K - K.mean(axis=1, keepdims=True), "one column from all columns"),
+        (lambda K: K - K.mean(axis=0) - K.mean(axis=1)[:, None], "Multiply the product"),
+        (lambda K: K - K.mean(axis=0) - K.mean(axis=1) + K.mean(), "the shape (n, 1)"),
         (lambda K: K - K.mean(), "one number"),
         (lambda K: K / np.sqrt(np.outer(np.diag(K), np.diag(K))), "did not centre"),
         (subtract_in_place, "changes its input"),
-        (lambda K: K - np.diag(K), "not. the rows"),
+        (lambda K: K - np.diag(K), "not. The rows"),
         (lambda K: K, "K itself"),
     ],
     "leave_one_out": [
@@ -64,8 +65,16 @@ WRONG = {
         ),
         (lambda K, y, ridge: inverse(K, 0) @ y / np.diag(inverse(K, 0)), "ridge is missing"),
         (
+            lambda K, y, ridge: np.linalg.inv(K + ridge) @ y / np.diag(np.linalg.inv(K + ridge)),
+            "to all entries",
+        ),
+        (
+            lambda K, y, ridge: y - (1 - np.eye(len(y))) * (K @ inverse(K, ridge)) @ y,
+            "fitted with the label 0",
+        ),
+        (
             lambda K, y, ridge: inverse(K, ridge) @ y / np.diag(K + ridge * np.eye(len(y))),
-            "another thing",
+            "the case n = 2",
         ),
         (
             lambda K, y, ridge: np.mean((inverse(K, ridge) @ y / np.diag(inverse(K, ridge))) ** 2),
