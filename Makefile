@@ -7,7 +7,7 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test test-package test-book check style notebooks claims reseed replicate plant colab course pdf experiment oldest release serve clean
+.PHONY: help book test test-package test-book check style notebooks claims reseed replicate plant colab course pdf slides experiment oldest release serve clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -76,6 +76,9 @@ course: book ## write an nbgrader course to course/ (CHAPTER=04 for one chapter,
 
 pdf: book ## print the book and the exercise sheets with Chromium, to _build/pdf
 	@$(BIN)/python -m book.printing
+
+slides: book ## write a deck of slides for each page with Chromium, as HTML and PDF, to _build/slides
+	@$(BIN)/python -m book.slides --pdf
 
 experiment: $(INSTALLED) ## run a long experiment: make experiment NAME=solvers (no NAME lists them; DEVICE=cuda, CHAPTER=06_damian/2_samples)
 	@$(BIN)/python -m experiments $(NAME) $(CHAPTER) $(if $(DEVICE),--device $(DEVICE))

@@ -13,6 +13,7 @@ c.CourseDirectory.course_id = "featlearn"
 # computation.
 c.Execute.timeout = 300
 c.Execute.startup_timeout = 300
+c.Execute.iopub_timeout = 300
 
 # Whose a collected file is, by its name or its folder's: ada_01_kernels.ipynb, or as Moodle has it,
 # "Ada Lovelace_17_assignsubmission_file/01_kernels.ipynb". A group (?P<timestamp>...) says when.

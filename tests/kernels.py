@@ -45,7 +45,8 @@ def ask(path: str, arguments: list[str]) -> None:
         pass
     else:
         command = [sys.executable, __file__, path]
-        subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+        with open(f"{path}.log", "w") as log:  # not the pipes of whoever came first: it stays open
+            subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log)
     while not os.path.exists(path):  # the server is still loading
         time.sleep(0.1)
     about = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
