@@ -24,6 +24,12 @@ function overflow() {
   }).map(element => element.outerHTML.slice(0, 200));
 }
 
+/* Set some texts, by their numbers, a little tighter. */
+function tighten(numbers, level) {
+  const texts = document.querySelectorAll("article");
+  for (const number of numbers) texts[number].classList.add(level);
+}
+
 /* Fill in the page numbers of the table of contents, by the ids of the entries. */
 function number(pages) {
   for (const link of document.querySelectorAll(".contents a"))

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -43,6 +44,8 @@ SCREEN_ONLY = (
     " .sd-stretched-link, details.hide > summary"
 )
 
+NEARLY_EMPTY = 900  # characters of a page; a full one has three thousand
+TIGHTER = ("tight", "tighter", "tightest")  # classes of the style sheet
 STYLE = Path(__file__).with_name("print.css").read_text(encoding="utf-8")
 SCRIPT = Path(__file__).with_name("print.js").read_text(encoding="utf-8")
 HEAD = """<link rel="stylesheet" href="/_static/pygments.css">
@@ -359,15 +362,38 @@ class Press:
         return self._page.evaluate("overflow()")
 
     def pdf(self) -> bytes:
-        """What was typeset; the page numbers of a table of contents are read off a draft."""
-        if self._page.query_selector(".contents"):
-            draft = PdfReader(io.BytesIO(self._page.pdf(prefer_css_page_size=True, tagged=False)))
-            places = draft.named_destinations.items()
-            pages = {id.lstrip("/"): draft.get_destination_page_number(to) + 1 for id, to in places}
-            self._page.evaluate("pages => number(pages)", pages)
+        """What was typeset.
+
+        A draft shows which texts end on a nearly empty page: these are set a little tighter. The
+        page numbers of a table of contents are read off the last draft.
+        """
+        draft, starts = self._draft()
+        for level in TIGHTER:
+            if not (loose := self._loose(draft, starts)):
+                break
+            self._page.evaluate("([numbers, level]) => tighten(numbers, level)", [loose, level])
+            draft, starts = self._draft()
+        self._page.evaluate("pages => number(pages)", {id: at + 1 for id, at in starts.items()})
         return self._page.pdf(
             prefer_css_page_size=True, print_background=True, outline=True, tagged=True
         )
+
+    def _draft(self) -> tuple[PdfReader, dict[str, int]]:
+        """The document as it is now, and the pages of its anchors, from 0."""
+        draft = PdfReader(io.BytesIO(self._page.pdf(prefer_css_page_size=True, tagged=False)))
+        places = draft.named_destinations.items()
+        return draft, {id.lstrip("/"): draft.get_destination_page_number(to) for id, to in places}
+
+    def _loose(self, draft: PdfReader, starts: dict[str, int]) -> list[int]:
+        """The numbers of the texts whose last page is not their first and nearly empty."""
+        ids = self._page.eval_on_selector_all("article", "all => all.map(one => one.id)")
+        firsts = [starts.get(id, 0) for id in ids] + [len(draft.pages)]
+        return [
+            number
+            for number, (first, following) in enumerate(pairwise(firsts))
+            if following - first > 1
+            and len(draft.pages[following - 1].extract_text()) < NEARLY_EMPTY
+        ]
 
 
 @contextmanager

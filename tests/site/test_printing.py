@@ -3,6 +3,7 @@
 What goes into the documents, and what Chromium makes of them.
 """
 
+import io
 import re
 import shutil
 from dataclasses import replace
@@ -303,3 +304,15 @@ def test_what_is_too_large_or_outside_is_reported(needs_chromium):
             "http://example.org/picture.png",
             f"{browser.HOST}/absent.png",
         }
+
+
+def test_a_text_that_ends_on_a_nearly_empty_page_is_set_tighter(needs_chromium):
+    text = "<p>Ten words that fill a little less than a line.</p>"
+    with printing.press(SITE) as machine:
+        lengths = []
+        for lines in (30, 35, 60):
+            machine.typeset(printing._document("title", f"<article>{text * lines}</article>", ""))
+            lengths.append(len(PdfReader(io.BytesIO(machine.pdf())).pages))
+            tight = machine._page.locator("article.tight").count()
+            assert tight == (lines == 35), lines
+    assert lengths == [1, 1, 2]
