@@ -223,8 +223,10 @@ def deck(article: Tag, plan: Plan) -> list[Slide]:
             shown = f"<p>{last}</p><table>{inner(table)}</table>"
             slides.append(Slide("table", head, shown, _notes(*earlier)))
         elif leaf.get_text() == "What to see." and shown:  # in the list after it
-            listed = leaf.find_next_sibling("ul")
-            slides.append(Slide("short", head, f"<h2>What to see</h2><ul>{inner(listed)}</ul>"))
+            items = [sentences(item) for item in leaf.find_next_sibling("ul").select("li > p")]
+            seen = "".join(f"<li>{' '.join(item[:2])}</li>" for item in items)
+            notes = _notes(*(" ".join(item) for item in items))
+            slides.append(Slide("short", head, f"<h2>What to see</h2><ul>{seen}</ul>", notes))
         elif bold(leaf).startswith("What to see") and shown:
             if slides[-1].more or shown not in slides[-1].body:
                 slides.append(Slide("figure", head, shown))

@@ -48,6 +48,8 @@ def test_every_page_has_its_parts(path):
     notebook = notebooks.load(path)
     assert [problem for rule in rules.EVERY_PAGE for problem in rule(notebook)] == []
     assert len({claim.id.split("-")[0] for claim in claims.read(notebook)}) == 1
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert text.count(":::{question}") in (2, 3), "small steps"
 
 
 @pytest.mark.parametrize(
