@@ -180,8 +180,7 @@ def _covers(pages: str, number: str) -> bool:
 def _leaves(section: Tag) -> Iterator[tuple[str, Tag]]:
     """The elements of a page in order, each with the title of its section."""
     title = section.find(["h1", "h2", "h3"], recursive=False)
-    name = re.sub(r"^[\d.]+\s*", "", inner(title)) if title else ""
-    name = re.sub(r'<span class="section-number">.*?</span>', "", name)
+    name = re.sub(r'<span class="section-number">.*?</span>', "", inner(title)) if title else ""
     for child in section.find_all(recursive=False):
         if child.name == "section":
             yield from _leaves(child)
