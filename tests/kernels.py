@@ -16,6 +16,7 @@ import threading
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 LOADED = (
     "ipykernel.kernelapp",
@@ -35,6 +36,28 @@ def specify(folder: Path) -> None:
     about = {"argv": command, "display_name": "Python 3", "language": "python"}
     spec.write_text(json.dumps(about | {"interrupt_mode": "message"}))
     os.environ["JUPYTER_PATH"] = str(folder)
+
+
+def without_layout() -> None:
+    """Draw figures as they are, once, with the places of axes not worked out.
+
+    nbval does not compare pictures, and working out their layout takes most of a figure's time.
+    """
+    from matplotlib.backend_bases import FigureCanvasBase
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    draw = FigureCanvasBase.print_figure
+
+    def draw_once(canvas: FigureCanvasBase, *arguments: Any, **options: Any) -> Any:
+        return draw(canvas, *arguments, **options | {"bbox_inches": None})
+
+    FigureCanvasBase.print_figure = draw_once
+    ConstrainedLayoutEngine.execute = lambda engine, figure: None
+    figure = Figure()
+    figure.add_subplot(xscale="log", xlim=(1, 10), title="$x$")
+    FigureCanvasAgg(figure).draw()  # fonts are found and the parser of formulas is made once
 
 
 def ask(path: str, arguments: list[str]) -> None:
@@ -61,6 +84,7 @@ def serve(path: str) -> None:
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # as in a kernel
     for name in LOADED:
         import_module(name)
+    without_layout()
     del sys.path[0]  # the folder of this file
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the kernels
     with socket.socket(socket.AF_UNIX) as server:
