@@ -256,12 +256,12 @@ def renew_links(notebook: NotebookNode, url: str) -> None:
 
 
 def renew_texts(url: str, root: Path = ROOT) -> list[Path]:
-    """Point the clone commands and citations of the README and the front page at `url`.
+    """Point the clone commands and citations of the README and the page about the book at `url`.
 
     The files changed.
     """
     changed = []
-    for path in (root / "README.md", root / "chapters" / "index.md"):
+    for path in (root / "README.md", root / "chapters" / "appendix" / "about.md"):
         text = path.read_text(encoding="utf-8")
         for old in set(re.findall(r"git clone (https://\S+)", text)) - {url}:
             path.write_text(text := text.replace(old, url), encoding="utf-8")

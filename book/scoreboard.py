@@ -73,6 +73,31 @@ def summary(records: Records) -> str:
     return f"{sum(count.values())} claims: {said}; {count['fails']} fail"
 
 
+def trust(records: Records, directory: Path) -> str:
+    """What holds and under how many fresh seeds, in a line of Markdown for the front page."""
+    sort = kinds(records)
+    measured = {
+        claim.id
+        for found in records.values()
+        for claim in found
+        if claim.kind in ("prediction", "comparison") and claim.verdict == "holds"
+    }
+    runs = [
+        about
+        for path in records
+        if (seen := replication.current(path.removesuffix(".ipynb"), directory / path))
+        for id, about in seen["claims"].items()
+        if id in measured
+    ]
+    always = sum(about["held"] == about["of"] for about in runs)
+    seeds = min((about["of"] for about in runs), default=0)
+    return (
+        f"**{len(measured)}** measurements hold, each against a rival that its rule rejects · "
+        f"**{always}** of them under each of {seeds} fresh seeds · **{sort['open']}** open, with "
+        "the reason · [scoreboard](appendix/claims.md) · code MIT, text CC BY 4.0"
+    )
+
+
 def titles(directory: str | Path) -> dict[str, str]:
     """The title of every notebook below `directory`, by relative path: its first line."""
     found = {}

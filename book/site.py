@@ -259,7 +259,9 @@ class figure_of(nodes.General, nodes.Element):
 
 
 class FigureOf(SphinxDirective):
-    """``{figure-of} PAGE LABEL``: a figure that the notebook PAGE draws, under another caption."""
+    """``{figure-of} PAGE LABEL``: a figure that the notebook PAGE draws, under another caption;
+    without a caption, its picture alone.
+    """
 
     required_arguments = 2
     has_content = True
@@ -267,10 +269,11 @@ class FigureOf(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()
         page, label = self.arguments
-        caption, messages = self.parse_inline(" ".join(self.content))
+        said, messages = self.parse_inline(" ".join(self.content))
+        caption = [nodes.caption("", "", *said)] if said else []
         docname = posixpath.join(posixpath.dirname(self.env.docname), page)
         return [
-            figure_of("", nodes.caption("", "", *caption), docname=docname, label=label),
+            figure_of("", *caption, docname=docname, label=label),
             *messages,
         ]
 
@@ -283,7 +286,8 @@ def _fill_figures(app: Sphinx, doctree: nodes.document, _: str) -> None:
             raise ValueError(f"{wanted['docname']} has no figure {wanted['label']}")
         image = next(iter(found.findall(nodes.image))).deepcopy()
         id = f"picture-{wanted['label']}"
-        wanted.replace_self(nodes.figure("", image, *wanted.children, ids=[id]))
+        figure = nodes.figure("", image, *wanted.children, ids=[id])
+        wanted.replace_self(figure if wanted.children else image)
 
 
 class Scoreboard(SphinxDirective):
@@ -316,18 +320,45 @@ def claim_of(page: str, id: str) -> claims.Claim:
 
 
 class ClaimRole(SphinxRole):
-    """``{claim}`` with an id: prediction and measurement within a sentence, linked to the table."""
+    """``{claim}`` with an id, or with ``page::id``: prediction and measurement within a sentence,
+    linked to the table.
+    """
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        page = posixpath.relpath(self.env.docname, CHAPTERS.name)
+        here = posixpath.relpath(self.env.docname, CHAPTERS.name)
+        *other, id = self.text.split("::", 1)
+        page = other[0] if other else here
+        there = f"{posixpath.relpath(page, posixpath.dirname(here))}.html" if other else ""
         try:
-            claim = claim_of(page, self.text)
+            claim = claim_of(page, id)
         except ValueError as error:
             message = self.inliner.reporter.error(str(error), line=self.lineno)
             return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
         said = html.escape(claim.brief())
-        shown = f'<a class="fl-brief fl-{claim.verdict}" href="#{claim.anchor}">{said}</a>'
+        shown = f'<a class="fl-brief fl-{claim.verdict}" href="{there}#{claim.anchor}">{said}</a>'
         return [nodes.raw("", shown, format="html")], []
+
+
+class ColabRole(SphinxRole):
+    """``{colab}`` with a page: a button that opens its notebook on Colab."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        repository = urlsplit(notebooks.repository_url()).path
+        path = f"{repository}/blob/colab/{CHAPTERS.name}/{self.text}.ipynb"
+        address = f"https://colab.research.google.com/github{path}"
+        button = nodes.reference("", "Open in Colab", refuri=address)
+        button["classes"] += ["sd-btn", "sd-btn-outline-primary", "sd-text-wrap"]
+        return [button], []
+
+
+class Trust(SphinxDirective):
+    """``{trust}``: in one line, how many claims hold and how often, from the records."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        said = scoreboard.trust(scoreboard.collect(CHAPTERS), CHAPTERS)
+        made, messages = self.parse_inline(said)
+        return [nodes.paragraph("", "", *made, classes=["fl-trust"]), *messages]
 
 
 class Question(SphinxDirective):
@@ -499,7 +530,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("figure-of", FigureOf)
     app.add_directive("scoreboard", Scoreboard)
     app.add_directive("question", Question)
+    app.add_directive("trust", Trust)
     app.add_role("claim", ClaimRole())
+    app.add_role("colab", ColabRole())
     app.connect("config-inited", _configure)
     app.connect("doctree-resolved", _fill_index)
     app.connect("doctree-resolved", _fill_figures)

@@ -79,13 +79,13 @@ def test_every_chapter_is_in_the_table_of_contents():
 
 
 def test_all_links_derive_from_the_one_url():
-    for name in ("README.md", "chapters/index.md"):
+    for name in ("README.md", "chapters/appendix/about.md"):
         text = (notebooks.ROOT / name).read_text(encoding="utf-8")
         assert f"git clone {URL}" in text
-    index = (notebooks.ROOT / "chapters" / "index.md").read_text(encoding="utf-8")
-    assert f"url    = {{{URL}}}" in index
+    about = notebooks.CHAPTERS / "appendix" / "about.md"
+    assert f"url    = {{{URL}}}" in about.read_text(encoding="utf-8")
     owner_free = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
-    for path in [notebooks.ROOT / "README.md", notebooks.CHAPTERS / "index.md", *PATHS]:
+    for path in [notebooks.ROOT / "README.md", about, notebooks.CHAPTERS / "index.md", *PATHS]:
         assert set(owner_free.findall(path.read_text(encoding="utf-8"))) <= {URL}
     config = (notebooks.ROOT / "_config.yml").read_text(encoding="utf-8")
     prefix = f"/{URL.rsplit('/', 1)[1]}/"
@@ -94,8 +94,8 @@ def test_all_links_derive_from_the_one_url():
 
 
 def test_renewing_links(tmp_path):
-    (tmp_path / "chapters").mkdir()
-    for name in ("README.md", "chapters/index.md"):
+    (tmp_path / "chapters" / "appendix").mkdir(parents=True)
+    for name in ("README.md", "chapters/appendix/about.md"):
         (tmp_path / name).write_text(
             "git clone https://github.com/old/one && cite https://github.com/old/one\n"
         )

@@ -20,7 +20,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 import featlearn
-from book import browser, card, notebooks, printing
+from book import browser, card, notebooks, printing, scoreboard
 from book import site as extension
 
 ROOT = notebooks.ROOT
@@ -209,8 +209,8 @@ def test_citation_agrees_with_the_book():
     assert citation["license-url"].startswith(f"{URL}/") and citation["license-url"].endswith(
         "/LICENSE"
     )
-    front = (notebooks.CHAPTERS / "index.md").read_text(encoding="utf-8")
-    entry = dict(re.findall(r"^  (\w+) +?= \{+(.*?)\}+,?$", front, re.MULTILINE))
+    about = (notebooks.CHAPTERS / "appendix" / "about.md").read_text(encoding="utf-8")
+    entry = dict(re.findall(r"^  (\w+) +?= \{+(.*?)\}+,?$", about, re.MULTILINE))
     assert entry["title"] == citation["title"] and citation["title"].startswith(CONFIG["title"])
     assert entry["author"] == CONFIG["author"]
     assert entry["year"] == str(citation["date-released"].year) == CONFIG["copyright"]
@@ -305,7 +305,7 @@ def test_captions_are_sentences_and_alternative_texts_say_something_else(page):
     assert not [
         image["src"]
         for image in soup(page).select("article img")
-        if not image.find_parent("figure")
+        if not image.find_parent("figure") and not image.find_parent(class_="fl-chapters")
     ]
 
 
@@ -368,3 +368,21 @@ def test_the_page_is_light_and_open_while_it_prints_and_as_before_after_that(scr
     assert screen.evaluate(STATE) == ["light", 0]
     screen.evaluate("dispatchEvent(new Event('afterprint'))")
     assert screen.evaluate(STATE) == before
+
+
+def test_the_front_page_shows_result_record_and_chapters():
+    article = soup("chapters/index").article
+    first = str(article).split("<h2", 1)[0]
+    assert [part in first for part in ("<figure", "fl-brief", "sd-btn", "fl-trust")] == [True] * 4
+    board = scoreboard.collect(notebooks.CHAPTERS)
+    count = scoreboard.trust(board, notebooks.CHAPTERS).split("**")[1]
+    assert article.select_one(".fl-trust").get_text().startswith(f"{count} measurements")
+    entries = article.select(".fl-chapters .sd-card")
+    assert len(entries) == len(notebooks.lectures())
+    stated = [int(re.search(r"(\d+) minutes", entry.get_text())[1]) for entry in entries]
+    for entry, minutes in zip(entries, stated, strict=True):
+        assert entry.img["alt"]
+        opening = posixpath.join("chapters", entry.a["href"].removesuffix(".html"))
+        rows = soup(opening).select("article table tbody tr")
+        assert minutes == sum(int(row.select("td")[2].get_text()) for row in rows), opening
+    assert f"about {round(sum(stated) / 60)} hours of reading" in article.get_text()
