@@ -92,9 +92,9 @@ def trust(records: Records, directory: Path) -> str:
     always = sum(about["held"] == about["of"] for about in runs)
     seeds = min((about["of"] for about in runs), default=0)
     return (
-        f"**{len(measured)}** measurements hold, each against a rival that its rule rejects · "
-        f"**{always}** of them under each of {seeds} fresh seeds · **{sort['open']}** open, with "
-        "the reason · [scoreboard](appendix/claims.md) · code MIT, text CC BY 4.0"
+        f"**{len(measured)}** measurements hold, and each would have rejected a named rival · "
+        f"**{always}** of them held under every one of {seeds} fresh seeds · **{sort['open']}** "
+        "claims open, with the reason · [scoreboard](appendix/claims.md) · code MIT, text CC BY 4.0"
     )
 
 

@@ -107,7 +107,7 @@ class Plan:
     """What the instructor's plan says about theorems, figures and pages."""
 
     def __init__(self, article: Tag) -> None:
-        self._said: dict[str, list[str]] = {}
+        self._said: dict[str, list[tuple[str, str]]] = {}
         self._weeks: list[tuple[str, str]] = []
         table = next(t for t in article.select("table") if t.th and t.th.get_text() == "week")
         rows = {row.td.get_text(): row.select("td")[1] for row in table.select("tbody tr")}
@@ -118,23 +118,30 @@ class Plan:
             section = heading.parent
             for paragraph in section.select("p"):
                 if bold(paragraph) in ("On the board.", "Run."):
-                    self._read(paragraph)
+                    self._read(paragraph, rows[week[1]].get_text())
             errors = next((p for p in section.select("p") if bold(p) == "Typical errors."), None)
             listed = errors.find_next("ul") if errors else None
             self._weeks.append((rows[week[1]].get_text(), str(inner(listed)) if listed else ""))
 
-    def _read(self, paragraph: Tag) -> None:
-        """File each sentence under the theorems and figures that it links to."""
+    def _read(self, paragraph: Tag, pages: str) -> None:
+        """File each sentence, with the pages of its week, under the theorems and figures that it
+        links to. A sentence that is nothing but a link says nothing.
+        """
         current: list[str] = []
         for sentence in _split(paragraph):
             named = re.findall(r'href="[^"]*#((?:thm|prop|lem|cor|def|ass|fig)-[\w-]+)"', sentence)
             current = named or current
-            for label in current:
-                self._said.setdefault(label, []).append(re.sub(r"</?a\b[^>]*>", "", sentence))
+            said = re.sub(r"</?a\b[^>]*>", "", sentence)
+            bare = re.fullmatch(r"[A-Z][a-z]+\.? [\d.]+\.", re.sub(r"<[^>]+>", "", said).strip())
+            for label in [] if bare else current:
+                self._said.setdefault(label, []).append((pages, said))
 
-    def about(self, label: str) -> str:
-        """The sentences that follow a reference to the label."""
-        return " ".join(self._said.get(label, []))
+    def about(self, label: str, number: str) -> str:
+        """The sentences that follow a reference to the label, in the weeks that treat the page with
+        this number.
+        """
+        found = self._said.get(label, [])
+        return " ".join(said for pages, said in found if _covers(pages, number))
 
     def errors(self, number: str) -> str:
         """The typical errors of the weeks that treat the page with this number, such as 1.2."""
@@ -205,7 +212,7 @@ def deck(article: Tag, plan: Plan) -> list[Slide]:
         if "proof" in kinds and kinds & set(STATEMENTS):
             body = copy.copy(leaf)
             title = body.select_one(".admonition-title").extract()
-            notes = _notes(plan.about(leaf["id"]), *_lead(before))
+            notes = _notes(plan.about(leaf["id"], number), *_lead(before))
             slides.append(Slide("statement", head, f"<h2>{inner(title)}</h2>{inner(body)}", notes))
         elif leaf.name == "p" and leaf.em and leaf.get_text().startswith("Idea."):
             slides[-1].notes += _notes(inner(leaf))
@@ -215,7 +222,7 @@ def deck(article: Tag, plan: Plan) -> list[Slide]:
                 title, head, rest = head, "", [title, *rest]
             title = re.sub(r"\.((?:</span>)?)$", r"\1", title)
             shown = str(figure.img)
-            notes = _notes(" ".join(rest), plan.about(figure["id"]))
+            notes = _notes(" ".join(rest), plan.about(figure["id"], number))
             slides.append(Slide("figure", head, f"<h2>{title}</h2>{shown}", notes))
         elif table and "fl-question" not in kinds and len(table.get_text()) <= TABLE:
             *earlier, last = _lead(before) or [""]

@@ -78,7 +78,8 @@ class Result:
         return self.verdict == "passes"
 
     def __repr__(self) -> str:
-        again = f"\n  The same inputs again: seed={self.seed}" if self.verdict == "wrong" else ""
+        call = f"check.{self.name}({self.name}, seed={self.seed})"
+        again = f"\n  The same inputs again: {call}" if self.verdict == "wrong" else ""
         return f"{SIGNS[self.verdict]} {self.name}: {self.message}{again}"
 
     def _repr_html_(self) -> str:

@@ -139,6 +139,11 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
         "you divide the training errors by the diagonal of K (K + ridge · I)⁻¹, which says how "
         "much a point pulls the fit towards itself. Should a strong pull make its error larger or "
         "smaller?": (y - hat @ y) / np.diag(hat),
+        "you multiply the training errors by a number below one. A point that pulls the fit "
+        "towards itself looks better than it is: is the error without it larger or smaller?": (
+            y - hat @ y
+        )
+        * (1 - np.diag(hat)),
         "you set the label to zero. The point is still there, and it is fitted with the label 0.": y
         - (hat @ y - np.diag(hat) * y),
         "the ridge is added to all entries of K. It belongs to the diagonal alone: ridge times the "
@@ -147,7 +152,9 @@ def leave_one_out(answer: Answer, rng: np.random.Generator) -> None:
     }
     if y.shape != (value := answer(K, y, ridge)).shape:
         raise Wrong(
-            "return one error for each point, an array like y."
+            "it returned a matrix. Which entries of S say how a point acts on itself?"
+            if value.shape == K.shape
+            else "return one error for each point, an array like y."
             if value.ndim
             else "it returned one number. Do not average: return one error for each point."
         )
