@@ -80,5 +80,15 @@ WRONG = {
             lambda K, y, ridge: np.mean((inverse(K, ridge) @ y / np.diag(inverse(K, ridge))) ** 2),
             "average",
         ),
+        (
+            lambda K, y, ridge: (
+                (y - K @ inverse(K, ridge) @ y) * (1 - np.diag(K @ inverse(K, ridge)))
+            ),
+            "a number below one",
+        ),
+        (
+            lambda K, y, ridge: (y - K @ inverse(K, ridge) @ y) / (1 - K @ inverse(K, ridge)),
+            "acts on itself",
+        ),
     ],
 }
