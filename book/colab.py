@@ -93,8 +93,7 @@ class Book:
 
     def on_colab(self, path: str) -> str:
         """The address at which Colab opens a notebook of the branch ``colab``."""
-        name = self.url.removeprefix("https://github.com/")
-        return f"https://colab.research.google.com/github/{name}/blob/colab/{path}.ipynb"
+        return notebooks.on_colab(self.url, path)
 
     @property
     def site(self) -> str:

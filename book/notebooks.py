@@ -69,6 +69,12 @@ def repository_url(root: Path = ROOT) -> str:
     return yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
 
 
+def on_colab(url: str, path: str) -> str:
+    """The address at which Colab opens a notebook of the branch ``colab`` of the repository."""
+    name = url.removeprefix("https://github.com/")
+    return f"https://colab.research.google.com/github/{name}/blob/colab/{path}.ipynb"
+
+
 def code(notebook: NotebookNode) -> list[NotebookNode]:
     """The code cells."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]

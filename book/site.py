@@ -343,9 +343,8 @@ class ColabRole(SphinxRole):
     """``{colab}`` with a page: a button that opens its notebook on Colab."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        repository = urlsplit(notebooks.repository_url()).path
-        path = f"{repository}/blob/colab/{CHAPTERS.name}/{self.text}.ipynb"
-        address = f"https://colab.research.google.com/github{path}"
+        path = f"{CHAPTERS.name}/{self.text}"
+        address = notebooks.on_colab(notebooks.repository_url(), path)
         button = nodes.reference("", "Open in Colab", refuri=address)
         button["classes"] += ["sd-btn", "sd-btn-outline-primary", "sd-text-wrap"]
         return [button], []
