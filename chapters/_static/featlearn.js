@@ -1,10 +1,13 @@
 const BOXES = "article :is(figure, .katex-display, .fl-scroll, .pst-scrollable-table-container)";
 
-// What scrolls sideways can be reached with the keyboard; the theme does so for code alone.
+// What scrolls sideways can be reached with the keyboard (the theme does so for code alone), and fades where it goes on.
 function reach() {
   for (const box of document.querySelectorAll(BOXES)) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
+    const fade = () => box.classList.toggle("fl-more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+    fade();
+    box.onscroll = fade;
   }
 }
 
