@@ -1,7 +1,8 @@
 """Sphinx extension of the live figures: it puts their scripts and data on the pages.
 
 A live figure is a figure of a notebook whose label is ``fig-live-NAME``. Its image is the still
-that print and Colab show; on the site ``chapters/_static/live/NAME.js`` takes its place.
+that print and Colab show; on the site ``chapters/_static/live/NAME.js`` takes its place or stands
+below it.
 ``experiments/live_figures.py`` computes the data.
 """
 
@@ -15,12 +16,15 @@ from sphinx.application import Sphinx
 
 from featlearn import data
 
+FRONT = "chapters/index"  # shows a live figure of another page
 SHARED = ("numbers.js", "figure.js")
 
 
 def scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Put the scripts and the data of the live figures on `page` on it, and on no other page."""
-    names = dict.fromkeys(re.findall(r'id="fig-live-(\w+)"', context.get("body", "")))
+    copied = "picture-" if page == FRONT else ""
+    found = re.findall(rf'<figure[^>]* id="{copied}fig-live-(\w+)"', context.get("body", ""))
+    names = dict.fromkeys(found)
     if not names:
         return
     app.add_css_file("live/live.css")
@@ -28,7 +32,7 @@ def scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
         app.add_js_file(f"live/{file}", loading_method="defer")
     figures = data.load("live")
     for name in names:
-        text = json.dumps(figures[name], separators=(",", ":")).replace("</", "<\\/")
+        text = json.dumps(figures.get(name, {}), separators=(",", ":")).replace("</", "<\\/")
         context["body"] += f'\n<script type="application/json" id="live-{name}">{text}</script>'
 
 

@@ -1,4 +1,4 @@
-"""Sphinx extension of the figures with several panels: on a phone their panels stand below one another.
+"""Sphinx extension of the figures with several panels: on a phone the panels are stacked.
 
 The panels of a picture are found by the white columns between them. A phone shows the pieces of the
 same picture, each as wide as the page; every other screen and paper show it whole.
@@ -80,7 +80,7 @@ def _cut(path: Path, changed: int) -> tuple[tuple[int, int], list[list[Span]]]:
 
 
 def stacked(tag: str, size: tuple[int, int], found: list[list[Span]]) -> str:
-    """The picture `tag` and after it its panels, for a phone; who listens hears the picture alone."""
+    """The picture `tag`, and its panels for a phone; who listens hears the picture alone."""
     source, (width, height) = re.search(r'\bsrc="([^"]*)"', tag)[1], size
     rows = []
     for spans in found:

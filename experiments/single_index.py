@@ -28,16 +28,16 @@ RIDGES = tuple(float(f"1e{k}") for k in range(-11, 3))
 RATES, DECAYS, WIDTH = (0.01, 0.03, 0.1, 0.3), (0.0, 0.1, 0.3, 1.0), 48
 
 
-def tune(name: str, n: int) -> dict[str, Any]:
-    """The best kernel and the best network for n samples of one target, with all errors."""
-    rng = seeding.stream(f"tuning/{name}/{n}")
-    g = single_index.link(name, DIMENSION)
-    U, X, y = single_index.draw(g, DIMENSION, n, DRAWS, rng)
-    X_test = single_index.draw(g, DIMENSION, 2000, DRAWS, rng)[1]
+def tune(name: str, n: int, d: int = DIMENSION) -> dict[str, Any]:
+    """The best kernel and the best network for n samples of one target, and their errors."""
+    rng = seeding.stream(f"tuning/{name}/{n}" + (f"/{d}" if d != DIMENSION else ""))
+    g = single_index.link(name, d)
+    U, X, y = single_index.draw(g, d, n, DRAWS, rng)
+    X_test = single_index.draw(g, d, 2000, DRAWS, rng)[1]
     y_test = g(np.einsum("rnd,rd->rn", X_test, U))
     by_kernel = {
         (family, factor): single_index.kernel_errors(
-            make(factor * DIMENSION**0.5), RIDGES, X, y, X_test, y_test
+            make(factor * d**0.5), RIDGES, X, y, X_test, y_test
         ).mean(dim=0)
         for (family, make), factor in product(FAMILIES.items(), BANDWIDTHS)
     }

@@ -150,13 +150,13 @@ def test_a_tip_shows_formulas_and_figures_of_another_page(site):
     there = "1_regression.html#"
     links = "".join(
         f"<p><a class='reference internal' href='{there}{id}'>{id}</a></p>"
-        for id in ("equation-eq-dimension", "fig-lift")
+        for id in ("equation-eq-dimension", "fig-live-lift")
     )
     text = (SITE / STRUCTURE).read_text(encoding="utf-8")
     site.documents[f"{BASE}{STRUCTURE}"] = text.replace("</h1>\n<p>", f"</h1>\n{links}<p>", 1)
     audits.settled(site, STRUCTURE)
     tip = site.page.locator("#fl-tip")
-    for id, part in (("equation-eq-dimension", ".katex"), ("fig-lift", "figcaption")):
+    for id, part in (("equation-eq-dimension", ".katex"), ("fig-live-lift", "figcaption")):
         site.page.focus(f"a[href='{there}{id}']")
         tip.locator(part).first.wait_for(timeout=10_000)
     picture = tip.locator("img")

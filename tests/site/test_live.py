@@ -14,7 +14,7 @@ from conftest import functions, tab
 
 from book import browser, notebooks
 from experiments import live_figures as live
-from featlearn import data, gp, linalg, networks, wide
+from featlearn import damian, data, gp, linalg, networks, wide
 from featlearn.ntk import NTK
 from featlearn.seeding import stream
 
@@ -25,7 +25,22 @@ PAGES = {
     "flow": "chapters/01_kernels/2_training.html",
     "width": "chapters/03_wide_networks/2_lazy.html",
     "neurons": "chapters/06_damian/2_samples.html",
+    "race": "chapters/01_kernels/4_structure.html",
+    "lift": "chapters/01_kernels/1_regression.html",
+    "lazy": "chapters/03_wide_networks/2_lazy.html",
+    "modes": "chapters/04_ntk/2_training.html",
+    "staircase": "chapters/05_beyond_linearization/2_norms.html",
+    "target": "chapters/06_damian/1_step.html",
 }
+FRONT = "chapters/index.html"  # shows the race, too
+KEPT = {
+    "race",
+    "lift",
+    "lazy",
+    "modes",
+    "staircase",
+    "target",
+}  # with their still, which shows more
 NEAREST = 0.2  # radians, the least distance of two points in the figure
 
 
@@ -90,14 +105,16 @@ def test_the_stored_neurons_are_what_the_first_step_gives():
 @pytest.mark.parametrize(("name", "page"), PAGES.items())
 def test_a_page_has_the_scripts_of_its_figures_alone(name, page):
     html = (SITE / page).read_text(encoding="utf-8")
-    assert re.findall(r'src="[^"]*_static/live/(\w+)\.js', html) == ["numbers", "figure", name]
+    here = {one for one, place in PAGES.items() if place == page}
+    first, second, *rest = re.findall(r'src="[^"]*_static/live/(\w+)\.js', html)
+    assert (first, second, set(rest)) == ("numbers", "figure", here)
     embedded = re.search(rf'<script type="application/json" id="live-{name}">(.*?)</script>', html)
-    assert json.loads(embedded[1]) == STORED[name]
+    assert json.loads(embedded[1]) == STORED.get(name, {})
 
 
 def test_other_pages_have_none():
     for path in SITE.rglob("*.html"):
-        if str(path.relative_to(SITE)) not in PAGES.values():
+        if str(path.relative_to(SITE)) not in {*PAGES.values(), FRONT}:
             assert "_static/live/" not in path.read_text(encoding="utf-8"), path.name
 
 
@@ -106,7 +123,7 @@ def test_other_pages_have_none():
 
 @pytest.fixture
 def page(chromium):
-    page = tab(chromium)
+    page = tab(chromium, reduced_motion="reduce")  # nothing plays by itself
     yield page
     page.close()
 
@@ -118,8 +135,13 @@ def short(name):
     start, end = html.index('<article class="bd-article"'), html.index("</article>")
     figure = re.search(rf'<figure [^>]*id="fig-live-{name}">.*?</figure>', html[start:end], re.S)
     stored = re.search(rf'<script [^>]*id="live-{name}">.*?</script>', html[start:end], re.S)
+    scripts = re.sub(  # another live figure of the page is missing here
+        rf"<script [^>]*_static/live/(?!numbers|figure|{name}\.)\w+\.js[^>]*></script>",
+        "",
+        html[:start],
+    )
     article = f'<article class="bd-article"><h1>Title</h1>{figure[0]}{stored[0]}'
-    return html[:start] + article + html[end:]
+    return scripts + article + html[end:]
 
 
 def opened(page, name):
@@ -437,7 +459,11 @@ def test_flow_by_sliders(page):
         tops = pixels(page, "flow", 1, labels, labels * -np.expm1(-s * t))[:, 1]
         np.testing.assert_allclose(heights, zero - tops, atol=0.06)
         half = int((-np.expm1(-s * t) > 0.5).sum())
-        assert says(page, "flow") == f"{half} of 20 directions are more than half learned."
+        away = np.sqrt(np.mean((f - np.sin(grid) - 0.5 * np.sin(4 * grid)) ** 2))
+        assert says(page, "flow") == (
+            f"{half} of 20 directions are more than half learned. "
+            f"Distance to the true function: {float(f'{away:.2g}'):g}."
+        )
     assert t == pytest.approx(1000)
     time.fill("28")
     t = read("live.t")
@@ -542,7 +568,7 @@ def test_the_still_serves_without_scripts_and_in_print(chromium, name):
     page = tab(chromium)
     figure(page, name)
     image, box = page.locator(f"#fig-live-{name} img"), page.locator(f"#fig-live-{name} .fl-live")
-    assert box.is_visible() and not image.is_visible()
+    assert box.is_visible() and image.is_visible() == (name in KEPT)
     page.emulate_media(media="print")
     assert image.is_visible() and not box.is_visible()
     page.close()
@@ -557,3 +583,221 @@ def test_a_figure_that_fails_leaves_the_still(page):
     assert site.errors == ["broken"]
     assert page.locator("#fig-live-flow img").is_visible()
     assert page.locator("#fig-live-flow .fl-live").count() == 0
+
+
+# The figures that stand with their stills
+
+
+def show(value):
+    """The number with two digits, as the figures write it."""
+    return f"{float(f'{value:.2g}'):g}"
+
+
+def dots(page, name, panel, kind):
+    """Where the visible dots of a kind are, in pixels of the drawing, shape (n, 2)."""
+    script = f"""kind => [...document.querySelectorAll("#fig-live-{name} .fl-panel")[{panel}]
+      .querySelectorAll("circle")]
+      .filter(dot => dot.getAttribute("class").startsWith(kind) && dot.style.display !== "none")
+      .map(dot => ["cx", "cy"].map(key => Number(dot.getAttribute(key))))"""
+    return np.array(page.evaluate(script, kind)).reshape(-1, 2)
+
+
+def test_race_shows_the_stored_runs(page):
+    figure(page, "race")
+    stored, (samples, dimension) = STORED["race"], page.locator("#fig-live-race input").all()
+    for i, d in enumerate(stored["d"]):
+        dimension.fill(str(i))
+        runs, points = stored["runs"][str(d)], stored["points"][str(d)]
+        for j, n in enumerate(stored["n"]):
+            samples.fill(str(j))
+            now = runs[str(n)]
+            for name, kind in (("kernel", "fl-dot-blue"), ("network", "fl-dot-orange")):
+                at = np.clip(now[name]["says"], -1.9, 4)
+                expected = pixels(page, "race", 0, points["z"], at)
+                np.testing.assert_allclose(
+                    dots(page, "race", 0, f"{kind} fl-cloud"), expected, atol=0.06
+                )
+                mark = pixels(page, "race", 1, [n], [now[name]["error"][1]])
+                np.testing.assert_allclose(dots(page, "race", 1, kind), mark, atol=0.06)
+            kernel, network = (show(100 * now[k]["error"][1]) for k in ("kernel", "network"))
+            assert says(page, "race") == (
+                f"{n} samples in {d} dimensions: the kernel leaves {kernel}\u00a0% "
+                f"of the variance, the network {network}\u00a0%."
+            )
+        median = [runs[str(n)]["kernel"]["error"][1] for n in stored["n"]]
+        assert_drawn(page, "race", 1, "fl-blue", stored["n"], median)
+
+
+def test_the_stored_race_is_what_tuning_and_training_give():
+    """One size again, tuning included; and what page 1.4 says of the race."""
+    row = live._run(12, 60, 8, 120)
+    for name, run in STORED["race"]["runs"]["12"]["60"].items():
+        np.testing.assert_allclose(run["error"], row[name]["error"], rtol=0.05)
+    for d, bound in STORED["race"]["bound"].items():
+        if int(d) >= 24:
+            runs = STORED["race"]["runs"][d]["960"]
+            assert runs["network"]["error"][2] < bound[-1] < runs["kernel"]["error"][0]
+
+
+def test_lift_counts_what_the_plane_separates(page):
+    read = figure(page, "lift")
+    stored = STORED["lift"]
+    angle, y = np.array(stored["angle"]), np.array(stored["label"])
+    radius = np.where(y > 0, 1, 0.5)
+    X = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    height, tilt, lift = (
+        page.get_by_label(name) for name in ("height of the plane", "tilt", "lift")
+    )
+    for h, t, s in ((32, 10, 20), (32, 10, 0), (30, 20, 0), (32, 14, 12), (0, 10, 0)):
+        height.fill(str(h)), tilt.fill(str(t)), lift.first.fill(str(s))
+        h, t, s = -1 + h / 20, -1 + t / 10, s / 20
+        right = np.mean((s * (X**2).sum(axis=1) > h + t * X[:, 0]) == (y > 0))
+        assert read("live.right") == pytest.approx(right)
+        assert says(page, "lift").startswith(
+            f"{float(f'{100 * right:.2g}'):g}\u00a0% of the points"
+        )
+        x1, x2 = path(page, "lift", 1, "fl-green").reshape(-1, 2).T
+        (x0, y0), (ex, ey) = pixels(page, "lift", 1, [0, 1], [0, 1])
+        x1, x2 = (x1 - x0) / (ex - x0), (x2 - y0) / (ey - y0)
+        if len(x1):
+            np.testing.assert_allclose(s * (x1**2 + x2**2), h + t * x1, atol=0.01)
+    height.fill("32"), tilt.fill("10"), lift.first.fill("20")
+    assert read("live.right") == 1, "the plane at 0.6 separates the lifted circles"
+
+
+def test_lazy_turns_from_frozen_to_moved(page):
+    figure(page, "lazy")
+    stored, dial = STORED["lazy"], page.locator("#fig-live-lazy input")
+    grid = np.linspace(-np.pi, np.pi, len(stored["stops"][0]["network"]))
+    for stop, run in enumerate(stored["stops"]):
+        dial.fill(str(stop))
+        assert_drawn(page, "lazy", 1, "fl-green", grid, run["network"])
+        assert_drawn(page, "lazy", 1, "fl-ink fl-dashed", grid, run["linear"])
+        for positive, kind in ((1, "fl-dot-orange"), (0, "fl-dot-blue")):
+            ends = np.array(run["end"])[np.array(run["positive"]) == positive]
+            np.testing.assert_allclose(
+                dots(page, "lazy", 0, kind), pixels(page, "lazy", 0, *ends.T), atol=0.06
+            )
+        assert f"moved by {show(run['moved'])} times" in says(page, "lazy")
+    moved, changed = (
+        np.array([run[key] for run in stored["stops"]]) for key in ("moved", "changed")
+    )
+    assert (np.diff(moved) > 0).all() and (np.diff(changed) > 0).all()
+    assert moved[0] < 0.05 and changed[0] < 0.02 < 1 < changed[-1]
+
+
+def test_the_stored_dial_is_what_training_gives():
+    few, stored = live.lazy(scales=(1, 1 / 16)), STORED["lazy"]
+    for run in few["stops"]:
+        kept = next(one for one in stored["stops"] if one["scale"] == run["scale"])
+        for key in ("network", "linear", "end", "kernel"):
+            np.testing.assert_allclose(kept[key], run[key], atol=0.05, err_msg=key)
+
+
+def test_modes_are_learned_one_after_the_other(page):
+    figure(page, "modes")
+    stored, time = STORED["modes"], page.locator("#fig-live-modes input")
+    grid = np.linspace(0, 2 * np.pi, len(stored["f_kernel"][0]))
+    for stop in range(0, len(stored["time"]), 4):
+        time.fill(str(stop))
+        assert_drawn(page, "modes", 1, "fl-purple", grid, stored["f_network"][stop])
+        assert_drawn(page, "modes", 1, "fl-ink fl-dashed", grid, stored["f_kernel"][stop])
+        learned = [
+            f"{float(f'{100 * (1 - left):.2g}'):g}\u00a0%" for left in stored["network"][stop]
+        ]
+        assert re.findall(r": (-?[\d.]+\u00a0%)", says(page, "modes").replace("−", "-")) == learned
+    half = [np.argmax(np.array(stored["kernel"])[:, i] < 0.5) for i in range(3)]
+    assert half == sorted(half) and len(set(half)) == 3
+    np.testing.assert_allclose(stored["network"], stored["kernel"], atol=0.06)
+
+
+def test_staircase_shows_the_stored_fractions(page):
+    figure(page, "staircase")
+    stored, samples = STORED["staircase"], page.locator("#fig-live-staircase input")
+    for stop in range(len(stored["n"])):
+        samples.fill(str(stop))
+        for panel, name in enumerate(("kernel", "network")):
+            bars = (
+                page.locator("#fig-live-staircase .fl-panel")
+                .nth(panel)
+                .locator(".fl-bar-done")
+                .all()
+            )
+            tops = [float(bar.get_attribute("y")) for bar in bars]
+            values = np.clip(stored[name][stop], 0, 1.1)
+            np.testing.assert_allclose(
+                tops, pixels(page, "staircase", panel, [1, 2, 3, 4], values)[:, 1], atol=0.06
+            )
+    kernel, network, formula = (np.array(stored[name]) for name in ("kernel", "network", "formula"))
+    np.testing.assert_allclose(kernel, formula, atol=0.12)
+    # The kernel climbs stair by stair; the network has degree four when it has degree three.
+    stairs = [np.argmax(kernel[:, k] > 0.5) for k in range(4)]
+    assert stairs == sorted(set(stairs))
+    assert np.argmax(network[:, 3] > 0.5) <= stairs[2]
+
+
+def test_target_takes_one_step(page):
+    read = figure(page, "target")
+    *degrees, samples = page.locator("#fig-live-target input").all()
+    for c, at in (([0, 4, 0, 0], 3), ([0, 0, 4, 0], 6), ([1, 2, 0, 3], 5), ([4, 0, 0, 0], 1)):
+        samples.fill(str(at))
+        for slider, value in zip(degrees, c, strict=True):
+            slider.fill(str(value))
+        n, d = read("live.n"), read("live.D")
+        X = np.array(read("Array.from(live.X.slice(0, live.n * live.D))")).reshape(n, d)
+        W = np.array(read("Array.from(live.W)")).reshape(-1, d)
+        found = np.array(read("Array.from(live.G)")).reshape(-1, d)
+        coefficients = [0, *(value / 4 for value in c)]
+        y = np.polynomial.hermite_e.hermeval(
+            X[:, 0], [v / math.sqrt(math.factorial(k)) for k, v in enumerate(coefficients)]
+        )
+        rest = damian.preprocess(X, y)[2]
+        stepped = damian.first_step(np.ones(len(W)), W, X, rest, 0.5).numpy()
+        np.testing.assert_allclose(found, stepped, atol=1e-10)
+        aligned = read("live.alignment")
+        if np.abs(rest).max() > 1e-9:
+            u = np.eye(d)[:, :1]
+            assert aligned == pytest.approx(damian.alignment(stepped, u))
+            exponent = 1 + np.flatnonzero(c)[0]
+            assert f"information exponent is {exponent}" in says(page, "target")
+    assert abs(X.mean()) < 0.02 and X.var() == pytest.approx(1, abs=0.02), "normal numbers"
+    samples.fill("7"), degrees[0].fill("0"), degrees[1].fill("4")
+    assert read("live.alignment") > 0.85, "degree two turns the neurons"
+    degrees[1].fill("0"), degrees[2].fill("4")
+    assert read("live.alignment") < 0.4, "degree three does not"
+
+
+# Playing
+
+
+def test_a_figure_plays_until_a_hand_comes(chromium):
+    page = tab(chromium)
+    figure(page, "modes")
+    time, button = page.locator("#fig-live-modes input"), page.locator("#fig-live-modes button")
+    page.locator("#fig-live-modes .fl-live").scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelector('#fig-live-modes input').valueAsNumber > 1")
+    assert button.inner_text() == "Pause"
+    time.fill("5")
+    assert button.inner_text() == "Play"
+    page.wait_for_timeout(1200)
+    assert time.input_value() == "5"
+    button.click()
+    page.wait_for_function("document.querySelector('#fig-live-modes input').valueAsNumber > 5")
+    button.click()
+    assert button.inner_text() == "Play"
+    page.close()
+
+
+def test_nothing_plays_where_motion_is_reduced(page):
+    figure(page, "modes")
+    page.wait_for_timeout(1200)
+    assert page.locator("#fig-live-modes input").input_value() == "0"
+
+
+def test_the_front_page_shows_the_race_in_place_of_its_still(page):
+    site = browser.Folder(page, SITE)
+    site.open(FRONT)
+    page.wait_for_function("document.getElementById('picture-fig-live-race')?.live")
+    race = page.locator("#picture-fig-live-race")
+    assert race.locator(".fl-live").is_visible() and not race.locator("img").is_visible()
+    assert not site.errors

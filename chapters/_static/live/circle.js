@@ -15,7 +15,7 @@
   live("circle", how, (frame, data) => {
     const start = data.angles.map((angle, i) => ({ angle: wrap(angle), label: data.labels[i] }));
     let points = start.map((p) => ({ ...p }));
-    const network = { depth: 2, activation: "relu" };
+    const network = { depth: 8, activation: "relu" }; // where the two laws differ
     const grid = range(-Math.PI, Math.PI, 181);
     const at = grid.map(point);
 
@@ -79,7 +79,7 @@
     }
 
     const depth = frame.slider("layers", {
-      min: 2, max: 8, value: 2, text: String, change: (value) => { network.depth = value; draw(); },
+      min: 2, max: 8, value: 8, text: String, change: (value) => { network.depth = value; draw(); },
     });
     frame.choice("activation", [["relu", "ReLU"], ["erf", "erf"]], (value) => { network.activation = value; draw(); });
     frame.button("Reset the points", () => { points = start.map((p) => ({ ...p })); draw(); });

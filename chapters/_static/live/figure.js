@@ -129,13 +129,18 @@
     }
   }
 
-  /* The frame of a live figure: a row of controls, the panels, a key, a line that says what is seen. */
+  /* The frame of a live figure: a row of controls, the panels, a key, a line that says what is seen. It takes the place
+     of the still picture, or stands below it if the picture shows more and the text speaks of it. */
   class Frame {
-    constructor(still, how) {
+    constructor(figure, how, keep) {
+      const stills = figure.querySelectorAll(":is(img, .fl-stack)");
       this.box = document.createElement("div");
       this.box.className = "fl-live";
-      still.before(this.box);
-      still.classList.add("fl-still");
+      if (keep) figure.append(this.box);
+      else {
+        stills[0].before(this.box);
+        for (const still of stills) still.classList.add("fl-still");
+      }
       add(this.box, "p", { class: "fl-how" }, how);
       this.controls = add(this.box, "div", { class: "fl-controls" });
       this.says = add(this.box, "p", { class: "fl-says", role: "status" });
@@ -165,7 +170,39 @@
     }
 
     button(name, press) {
-      add(this.controls, "button", { type: "button" }, name).addEventListener("click", press);
+      const button = add(this.controls, "button", { type: "button" }, name);
+      button.addEventListener("click", press);
+      return button;
+    }
+
+    /* The slider moves by itself to its end, once, when the figure is first seen; whoever takes a control stops it. */
+    play({ input, update }, wait = 700) {
+      let timer = 0;
+      const set = (next) => {
+        clearInterval(timer);
+        timer = next;
+        button.textContent = timer ? "Pause" : "Play";
+        this.says.setAttribute("aria-live", timer ? "off" : "polite");
+      };
+      const step = () => {
+        input.stepUp();
+        update();
+        if (input.valueAsNumber >= Number(input.max)) set(0);
+      };
+      const start = () => {
+        if (input.valueAsNumber >= Number(input.max)) { input.value = input.min; update(); }
+        set(setInterval(step, wait));
+      };
+      const button = this.button("Play", () => (timer ? set(0) : start()));
+      this.box.addEventListener("input", () => set(0));
+      this.box.addEventListener("pointerdown", (event) => { if (event.target !== button) set(0); });
+      if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+      const seen = new IntersectionObserver((entries) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        seen.disconnect();
+        start();
+      }, { threshold: 0.5 });
+      seen.observe(this.box);
     }
 
     legend(entries) {
@@ -179,16 +216,16 @@
     }
   }
 
-  /* Build the figure `fig-live-NAME`; if anything fails, the still stays. */
-  function live(name, how, build) {
-    const figure = document.getElementById(`fig-live-${name}`);
+  /* Build the figure `fig-live-NAME`, on the front page without its still; if anything fails, the still stays. */
+  function live(name, how, build, { keep = false } = {}) {
+    const figure = document.querySelector(`#fig-live-${name}, #picture-fig-live-${name}`);
     const data = JSON.parse(document.getElementById(`live-${name}`).textContent);
-    const frame = new Frame(figure.querySelector("img"), how);
+    const frame = new Frame(figure, how, keep && !figure.id.startsWith("picture-"));
     try {
       figure.live = build(frame, data);
     } catch (error) {
       frame.box.remove();
-      figure.querySelector("img").classList.remove("fl-still");
+      for (const still of figure.querySelectorAll(".fl-still")) still.classList.remove("fl-still");
       throw error;
     }
   }

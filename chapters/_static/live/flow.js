@@ -22,6 +22,8 @@
       title: "The labels in each eigen-direction, and the share that is learned",
     });
     data.x.forEach((x, i) => left.dot("fl-dot-faint", x, data.y[i]));
+    const truth = grid.map((x) => Math.sin(x) + 0.5 * Math.sin(4 * x));
+    left.curve("fl-ink fl-thin").setAttribute("d", left.line(grid, truth));
     const part = left.curve("fl-orange fl-dashed");
     const curve = left.curve("fl-blue");
     const bars = path.labels.map((label, i) => {
@@ -46,11 +48,12 @@
         done.setAttribute("height", right.y(0) - right.y(height));
         whole.classList.toggle("fl-chosen", i === direction - 1);
       });
+      const away = Math.sqrt(f.reduce((total, value, i) => total + (value - truth[i]) ** 2, 0) / grid.length);
       const half = path.eigenvalues.filter((s) => s * t >= Math.LN2).length;
       const learned = direction ? 100 * (1 - Math.exp(-path.eigenvalues[direction - 1] * t)) : 0;
       frame.says.textContent = direction
         ? `Direction ${direction}, eigenvalue ${show(path.eigenvalues[direction - 1])}: ${show(learned)}\u00a0% learned.`
-        : `${half} of ${size} directions are more than half learned.`;
+        : `${half} of ${size} directions are more than half learned. Distance to the true function: ${show(away, 2)}.`;
       Object.assign(state, { t, direction, f, parts });
     }
 
@@ -61,7 +64,7 @@
       max: size, value: 0, text: (i) => (i ? String(i) : "all"), change: (i) => { direction = i; draw(); },
     });
     frame.legend([
-      ["fl-dot-faint", "labels"], ["fl-blue", "the function"], ["fl-orange fl-dashed", "the part of the chosen direction"],
+      ["fl-dot-faint", "labels"], ["fl-ink fl-thin", "the true function"], ["fl-blue", "the function"], ["fl-orange fl-dashed", "the part of the chosen direction"],
       ["fl-bar-done", "learned"], ["fl-bar", "not yet learned"], ["fl-bar fl-chosen", "chosen"],
     ]);
     which.update();

@@ -58,6 +58,7 @@
       ["fl-ink fl-dashed", "the limit for large d"],
     ]);
     slider.update();
+    frame.play(slider, 400);
     return state;
   });
 })();

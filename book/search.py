@@ -1,0 +1,104 @@
+"""Sphinx extension: a search that finds words where they are explained.
+
+Pagefind indexes the text of the pages, section by section and theorem by theorem, without code and
+with formulas in plain characters. A term of the glossary, or one of its synonyms, brings its
+definition first. Pages that are opened from the disk keep Sphinx's own search.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from pagefind.index import IndexConfig, PagefindIndex
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+from book.site import plain
+
+FOLDER = "pagefind"
+GLOSSARY = "chapters/appendix/glossary"
+SKIPPED = tuple(f"chapters/appendix/{name}" for name in ("api", "claims", "coverage", "theorems"))
+MUTE = (nodes.literal_block, nodes.math_block, nodes.raw, nodes.comment, nodes.image, nodes.table)
+
+
+def _heading(level: int, id: str, text: str) -> str:
+    return f'<h{level} id="{html.escape(id)}">{html.escape(text)}</h{level}>'
+
+
+def simple(node: nodes.Node, numbers: dict[str, tuple[int, ...]], level: int = 1) -> Iterator[str]:
+    """The headings, named blocks and paragraphs below `node`, as HTML without marks."""
+    for child in node.children:
+        if isinstance(child, MUTE):
+            continue
+        if isinstance(child, nodes.section) and isinstance(child[0], nodes.title):
+            title, id = child[0], child["ids"][0]
+            number = ".".join(map(str, numbers.get(f"#{id}" if level > 1 else "", ())))
+            yield _heading(level, id, f"{number} {plain(title)}".strip())
+            yield from simple(child, numbers, min(level + 1, 4))
+        elif isinstance(child, nodes.Element) and "realtype" in child:
+            yield _heading(4, child["label"], plain(child[0]))
+            yield from simple(child, numbers, 4)
+        elif isinstance(child, nodes.paragraph | nodes.caption | nodes.term):
+            yield f"<p>{html.escape(plain(child))}</p>"
+        elif isinstance(child, nodes.Element) and not isinstance(child, nodes.title):
+            yield from simple(child, numbers, level)
+
+
+def page(env: BuildEnvironment, docname: str) -> str:
+    """What Pagefind reads of a page."""
+    body = "".join(simple(env.get_doctree(docname), env.toc_secnumbers.get(docname, {})))
+    return f'<!DOCTYPE html><html lang="en"><body data-pagefind-body>{body}</body></html>'
+
+
+def terms(env: BuildEnvironment) -> list[dict[str, Any]]:
+    """The entries of the glossary: all names of a term, its anchor and its definition."""
+    found = []
+    for item in env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
+        names = [term for term in item.children if isinstance(term, nodes.term)]
+        definition = item.next_node(nodes.definition)
+        found.append({
+            "names": [plain(term) for term in names],
+            "url": f"{GLOSSARY}.html#{names[0]['ids'][0]}",
+            "says": plain(definition),
+        })  # fmt: skip
+    return found
+
+
+async def _write(pages: dict[str, str], folder: Path) -> None:
+    async with PagefindIndex(config=IndexConfig(output_path=str(folder))) as index:
+        for url, content in pages.items():
+            await index.add_html_file(url=url, content=content)
+
+
+def write(app: Sphinx, exception: Exception | None) -> None:
+    """Index the pages and write the index into the site."""
+    if exception is not None or app.builder.name != "html":
+        return
+    env = app.env
+    pages = {
+        f"{docname}.html": page(env, docname)
+        for docname in sorted(env.found_docs)
+        if docname.startswith("chapters/") and not docname.startswith(SKIPPED)
+    }
+    asyncio.run(_write(pages, Path(app.outdir, FOLDER)))
+
+
+def ask(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Put the script and the glossary on the page of the search."""
+    if page == "search" and app.builder.name == "html":
+        entries = json.dumps(terms(app.env), separators=(",", ":")).replace("</", "<\\/")
+        app.add_js_file(None, body=f"window.featlearnTerms = {entries};")
+        app.add_js_file("search.js", loading_method="defer")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("html-page-context", ask)
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
