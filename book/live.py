@@ -16,13 +16,13 @@ from sphinx.application import Sphinx
 
 from featlearn import data
 
-FRONT = "chapters/index"  # shows a live figure of another page
+COPIES = ("chapters/index", "chapters/05_beyond_linearization/index")  # of figures of other pages
 SHARED = ("numbers.js", "figure.js")
 
 
 def scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Put the scripts and the data of the live figures on `page` on it, and on no other page."""
-    copied = "picture-" if page == FRONT else ""
+    copied = "picture-" if page in COPIES else ""
     found = re.findall(rf'<figure[^>]* id="{copied}fig-live-(\w+)"', context.get("body", ""))
     names = dict.fromkeys(found)
     if not names:

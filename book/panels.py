@@ -48,11 +48,14 @@ def panels(image: Image.Image) -> list[list[Span]]:
     two to four panels.
     """
     image = image.convert("RGB")
-    least, groups, before, bar = LEAST * image.width, [], [], 0
+    least, before, bar = LEAST * image.width, [], 0
+    groups: list[list[Span]] = []
+    scales: list[Span | None] = []  # of each group: its labels, if it has any
     for span in pieces(image):
         bar = 2 if groups and not before and _is_colour_bar(image, span) else bar
         if span[1] - span[0] >= least:
             groups.append([*before, span])
+            scales.append((before[0][0], span[0]) if before else None)
             before, bar = [], 0
         elif bar:
             groups[-1].append(span)
@@ -62,14 +65,10 @@ def panels(image: Image.Image) -> list[list[Span]]:
     if not 2 <= len(groups) <= 4:
         return []
     groups[-1] += before
-    first, *_ = groups
-    scale = (first[0][0], first[-1][0])
-    shared = len(first) > 1 and all(len(group) == 1 for group in groups[1:])
-    found = []
-    for group in groups:
-        whole = (group[0][0], group[-1][1])
-        found.append([scale, whole] if shared and group is not first else [whole])
-    return found
+    wholes = [(group[0][0], group[-1][1]) for group in groups]
+    if scales[0] and not any(scales[1:]):
+        return [[wholes[0]], *([scales[0], whole] for whole in wholes[1:])]
+    return [[whole] for whole in wholes]
 
 
 @cache

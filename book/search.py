@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import html
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,17 @@ from book.site import plain
 FOLDER = "pagefind"
 GLOSSARY = "chapters/appendix/glossary"
 SKIPPED = tuple(f"chapters/appendix/{name}" for name in ("api", "claims", "coverage", "theorems"))
+UNRESOLVED = re.compile(r" See [\w-]+\.|[;,] see [\w-]+")  # what a definition refers to
 MUTE = (nodes.literal_block, nodes.math_block, nodes.raw, nodes.comment, nodes.image, nodes.table)
 
 
+def _text(node: nodes.Node) -> str:
+    """The text of `node`; what TeX has no character for is left out."""
+    return html.escape(re.sub(r"&\w+;|\\\W|\\", " ", plain(node)))
+
+
 def _heading(level: int, id: str, text: str) -> str:
-    return f'<h{level} id="{html.escape(id)}">{html.escape(text)}</h{level}>'
+    return f'<h{level} id="{html.escape(id)}">{text}</h{level}>'
 
 
 def simple(node: nodes.Node, numbers: dict[str, tuple[int, ...]], level: int = 1) -> Iterator[str]:
@@ -39,21 +46,29 @@ def simple(node: nodes.Node, numbers: dict[str, tuple[int, ...]], level: int = 1
         if isinstance(child, nodes.section) and isinstance(child[0], nodes.title):
             title, id = child[0], child["ids"][0]
             number = ".".join(map(str, numbers.get(f"#{id}" if level > 1 else "", ())))
-            yield _heading(level, id, f"{number} {plain(title)}".strip())
+            yield _heading(level, id, f"{number} {_text(title)}".strip())
             yield from simple(child, numbers, min(level + 1, 4))
         elif isinstance(child, nodes.Element) and "realtype" in child:
-            yield _heading(4, child["label"], plain(child[0]))
+            yield _heading(4, child["label"], _text(child[0]))
             yield from simple(child, numbers, 4)
         elif isinstance(child, nodes.paragraph | nodes.caption | nodes.term):
-            yield f"<p>{html.escape(plain(child))}</p>"
+            yield f"<p>{_text(child)}</p>"
         elif isinstance(child, nodes.Element) and not isinstance(child, nodes.title):
             yield from simple(child, numbers, level)
 
 
-def page(env: BuildEnvironment, docname: str) -> str:
-    """What Pagefind reads of a page."""
-    body = "".join(simple(env.get_doctree(docname), env.toc_secnumbers.get(docname, {})))
-    return f'<!DOCTYPE html><html lang="en"><body data-pagefind-body>{body}</body></html>'
+def _kept(app: Sphinx, docname: str) -> Path:
+    """Where the text of a page is kept until it changes."""
+    return Path(app.doctreedir, "search", f"{docname}.html")
+
+
+def keep(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Keep what Pagefind reads of a page, with its references as they are printed."""
+    if app.builder.name == "html":
+        body = "".join(simple(doctree, app.env.toc_secnumbers.get(docname, {})))
+        text = f'<!DOCTYPE html><html lang="en"><body data-pagefind-body>{body}</body></html>'
+        _kept(app, docname).parent.mkdir(parents=True, exist_ok=True)
+        _kept(app, docname).write_text(text, encoding="utf-8")
 
 
 def terms(env: BuildEnvironment) -> list[dict[str, Any]]:
@@ -65,7 +80,7 @@ def terms(env: BuildEnvironment) -> list[dict[str, Any]]:
         found.append({
             "names": [plain(term) for term in names],
             "url": f"{GLOSSARY}.html#{names[0]['ids'][0]}",
-            "says": plain(definition),
+            "says": UNRESOLVED.sub("", html.unescape(_text(definition))),
         })  # fmt: skip
     return found
 
@@ -80,10 +95,9 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     """Index the pages and write the index into the site."""
     if exception is not None or app.builder.name != "html":
         return
-    env = app.env
     pages = {
-        f"{docname}.html": page(env, docname)
-        for docname in sorted(env.found_docs)
+        f"{docname}.html": _kept(app, docname).read_text(encoding="utf-8")
+        for docname in sorted(app.env.found_docs)
         if docname.startswith("chapters/") and not docname.startswith(SKIPPED)
     }
     asyncio.run(_write(pages, Path(app.outdir, FOLDER)))
@@ -99,6 +113,7 @@ def ask(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.connect("doctree-resolved", keep, priority=900)
     app.connect("html-page-context", ask)
     app.connect("build-finished", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

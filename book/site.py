@@ -72,6 +72,8 @@ def plain(node: nodes.Node) -> str:
     """The text of `node`, formulas in plain characters."""
     if isinstance(node, nodes.math):
         return without_tex(node.astext())
+    if isinstance(node, nodes.raw):
+        return ""
     return "".join(map(plain, node.children)) if node.children else node.astext()
 
 

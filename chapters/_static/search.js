@@ -21,23 +21,29 @@
 
   try {
     const pagefind = await import(new URL("pagefind/pagefind.js", root));
+    await pagefind.options({ baseUrl: "/" });
     // All names of a term are asked for, its first name with the most weight.
     const asked = term ? [...new Set([...term.names, query])] : [query];
     const found = new Map();
     for (const [rank, name] of asked.entries()) {
-      const { results } = await pagefind.search(`${name.includes(" ") ? `"${name}"` : name}`);
-      const more = results.length || !name.includes(" ") ? results : (await pagefind.search(name)).results;
-      for (const result of more) {
-        const score = result.score / (1 + rank);
-        if (!found.has(result.id) || found.get(result.id).score < score) found.set(result.id, { result, score });
+      const whole = name.includes(" ") ? 3 : 1; // a phrase counts more than its words
+      for (const words of whole > 1 ? [`"${name}"`, name] : [name]) {
+        for (const result of (await pagefind.search(words)).results) {
+          const score = result.score / (1 + rank) / (words === name ? whole : 1);
+          if (!found.has(result.id) || found.get(result.id).score < score) found.set(result.id, { result, score });
+        }
       }
     }
     const best = [...found.values()].sort((a, b) => b.score - a.score).slice(0, 12);
     const pages = await Promise.all(best.map(({ result }) => result.data()));
     if (term) entry(new URL(term.url, root).href, term.names[0], "glossary", plain(term.says));
-    for (const page of pages) {
+    // A section that has the word in its name comes first; what is for lecturers, and the bibliography, last.
+    const named = ({ title }) => asked.some((name) => title.toLowerCase().includes(name.toLowerCase()));
+    const place = ({ url, sub_results }) => (/appendix\/(instructor|bibliography)/.test(url) ? 2 : sub_results.some(named) ? 0 : 1);
+    for (const page of pages.sort((a, b) => place(a) - place(b))) {
       if (term && page.url.includes("appendix/glossary")) continue;
-      const parts = page.sub_results.slice().sort((a, b) => b.weighted_locations.length - a.weighted_locations.length).slice(0, 3);
+      const weight = (part) => part.weighted_locations.reduce((sum, at) => sum + at.balanced_score, 0);
+      const parts = page.sub_results.slice().sort((a, b) => named(b) - named(a) || weight(b) - weight(a)).slice(0, 2);
       for (const part of parts) {
         const url = new URL(part.url.replace(/^\//, ""), root);
         entry(url.href, part.title, part.title === page.meta.title ? "" : page.meta.title, part.excerpt);

@@ -34,7 +34,7 @@ def in_the_dark(colour):
 @pytest.mark.parametrize("colour", [*plot.CYCLE, plot.INK])
 def test_colours_of_figures_stand_out_in_the_dark(colour):
     light, dark = luminance(in_the_dark(colour)), luminance(DARK)
-    assert (light + 0.05) / (dark + 0.05) > 4.5
+    assert (light + 0.05) / (dark + 0.05) > 3, "what the guidelines ask of graphics"
     assert np.abs(in_the_dark("#ffffff") - DARK).max() < 1e-9
 
 

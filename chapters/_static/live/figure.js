@@ -210,13 +210,13 @@
         const entry = add(this.key, "span");
         const sample = add(entry, "svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
         if (kind.startsWith("fl-dot")) add(sample, "circle", { class: kind, cx: 14, cy: 6, r: 4 });
-        else add(sample, "path", { class: `fl-curve ${kind}`, d: /fl-(band|outline|bar)/.test(kind) ? "M0,0H28V12H0Z" : "M0,6H28" });
+        else add(sample, "path", { class: `fl-curve ${kind}`, d: /fl-(band|outline|bar|closed)/.test(kind) ? "M0,0H28V12H0Z" : "M0,6H28" });
         entry.append(` ${text}`);
       }
     }
   }
 
-  /* Build the figure `fig-live-NAME`, on the front page without its still; if anything fails, the still stays. */
+  /* Build the figure `fig-live-NAME`, in a copy on another page without its still; if anything fails, the still stays. */
   function live(name, how, build, { keep = false } = {}) {
     const figure = document.querySelector(`#fig-live-${name}, #picture-fig-live-${name}`);
     const data = JSON.parse(document.getElementById(`live-${name}`).textContent);

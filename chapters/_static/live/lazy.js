@@ -14,7 +14,7 @@
       ticks: [[[-Math.PI, "−180°"], [0, "0°"], [Math.PI, "180°"]], [[-3], [0], [3]]], title: "The trained network and its linearisation",
     });
     const matrices = ["before", "after"].map((when) => new Panel(frame.panels, {
-      width: 150, height: 150, x: [0, 6], y: [0, 6], ticks: [[], []], names: [`tangent kernel ${when}`], title: `Tangent kernel on the training points ${when} training`,
+      width: 190, height: 190, x: [0, 6], y: [0, 6], ticks: [[], []], names: [`tangent kernel ${when}`], title: `Tangent kernel on the training points ${when} training`,
     }));
     const cells = matrices.map((panel) => data.kernel.map((row, i) => row.map((_, j) => add(panel.svg, "rect", {
       x: panel.x(j), y: panel.y(6 - i), width: panel.x(1) - panel.x(0), height: panel.y(0) - panel.y(1), class: "fl-cell", "aria-hidden": "true",

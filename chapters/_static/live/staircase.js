@@ -31,9 +31,9 @@
       frame.says.textContent = `n = ${data.n[stop]}. Learned of degrees 1 to 4: by the kernel ${said("kernel")}; by the network ${said("network")}.`;
       Object.assign(state, { stop, n: data.n[stop] });
     }
-    const text = (i) => `d^${show(data.powers[i])} = ${data.n[i]}`.replace("^", "\u02c6");
+    const text = (i) => `${data.n[i]} = d^${show(data.powers[i])}`;
     const samples = frame.slider("samples", { max: data.n.length - 1, value: 0, text, change: draw });
-    frame.legend([["fl-bar-done fl-bar", `learned, d = ${data.d}, mean of four runs`], ["fl-ink fl-dashed", "the kernel's formula"]]);
+    frame.legend([["fl-bar-done fl-bar", `learned, d = ${data.d}, mean of several runs`], ["fl-ink fl-dashed", "the kernel's formula"]]);
     samples.update();
     frame.play(samples, 900);
     return state;
