@@ -25,7 +25,8 @@ def run_notebooks(everything: bool) -> int:
         notebooks.renew_links(notebook, url)
         name = notebooks.name(path)
         if everything or notebooks.is_stale(notebook) or rules.executed(notebook):
-            fingerprint = notebooks.fingerprint(notebook)
+            fingerprint, before = notebooks.fingerprint(notebook), claims.read(notebook)
+            old = notebook.metadata.get("featlearn", {}).get("fingerprint", "")
             with tqdm(total=len(notebooks.code(notebook)), desc=name, unit="cell") as bar:
                 try:
                     notebooks.execute(notebook, path.parent, after_cell=bar.update)
@@ -36,6 +37,8 @@ def run_notebooks(everything: bool) -> int:
                     )
                     return 1
             notebook.metadata["featlearn"] = {"fingerprint": fingerprint}
+            if replication.carry(name, before, claims.read(notebook), old, fingerprint):
+                print(f"{name}: the same records, so its replication stays")
         else:
             print(f"{name}: up to date")
         notebooks.save(notebooks.clean(notebook), path)

@@ -27,7 +27,7 @@ from pybtex.plugin import find_plugin
 from pybtex.richtext import Text
 
 import featlearn
-from book import editions, exercises, notebooks
+from book import editions, exercises, maths, notebooks
 from book.myst import Directive, parse
 from book.site import claim_of, options
 
@@ -108,7 +108,8 @@ def labels(site: Path = SITE) -> dict[str, str]:
     "Theorem 4.1", "(4.2)", "Fig. 4.3", "Exercise 4.1" or the title of a section.
     """
     pages = [
-        path.read_text(encoding="utf-8") for path in sorted((site / "chapters").rglob("*.html"))
+        maths.sources(path.read_text(encoding="utf-8"))
+        for path in sorted((site / "chapters").rglob("*.html"))
     ]
     found = {
         label: text

@@ -28,7 +28,7 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 from pypdf import PdfReader
 
-from book import browser, editions
+from book import browser, editions, maths
 from book.exercises import about
 from book.site import address
 
@@ -49,9 +49,7 @@ TIGHTER = ("tight", "tighter", "tightest")  # classes of the style sheet
 STYLE = Path(__file__).with_name("print.css").read_text(encoding="utf-8")
 SCRIPT = Path(__file__).with_name("print.js").read_text(encoding="utf-8")
 HEAD = """<link rel="stylesheet" href="/_static/pygments.css">
-<link rel="stylesheet" href="/_static/katex/katex.min.css">
-<script defer src="/_static/katex/katex.min.js"></script>
-<script defer src="/_static/maths.js"></script>"""
+<link rel="stylesheet" href="/_static/katex/katex.min.css">"""
 NOTE = (
     "Printed from the site, with its numbers. Left out are the scoreboard, the reference of the"
     " package, and the code that the site keeps folded: it draws the figures and records the"
@@ -149,7 +147,8 @@ def read(folder: Path, root: Path = ROOT) -> Site:
         path = folder / f"{page}.html"
         if not path.is_file():
             raise FileNotFoundError(f"{path} is not there: run make book")
-        soup = BeautifulSoup(UNCOLOURED.sub(r"\1", path.read_text(encoding="utf-8")), "html.parser")
+        text = maths.sources(path.read_text(encoding="utf-8"))
+        soup = BeautifulSoup(UNCOLOURED.sub(r"\1", text), "html.parser")
         texts.append(_for_paper(soup.article, page, pages))
         exercises |= dict(_exercises(texts[-1], page))
     texts[0].h1.string = "About this book"
@@ -352,7 +351,7 @@ class Press:
 
         What is larger than the page still.
         """
-        self._site.documents["/"] = document
+        self._site.documents["/"] = maths.typeset(document)
         self._page.emulate_media(media="screen", color_scheme="light")
         self._site.open("")
         self._page.emulate_media(media="print")

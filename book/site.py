@@ -28,7 +28,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.nodes import make_refnode
 
-from book import notebooks, scoreboard
+from book import notebooks, replication, scoreboard
 from book.notebooks import CHAPTERS
 from featlearn.notebook import claims
 
@@ -249,9 +249,6 @@ def _listed(items: Iterable[list[nodes.Node]]) -> nodes.bullet_list:
 
 def _fill_index(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for index in list(doctree.findall(theorem_index)):
-        app.env.get_domain("math").data["has_equations"][docname] = (
-            True  # names have formulas: the page sets them
-        )
         lists = Lists(app, docname)
         index.replace_self(lists.by_name() if index["by"] == "name" else lists.by_chapter())
 
@@ -321,9 +318,20 @@ def claim_of(page: str, id: str) -> claims.Claim:
     return found[id]
 
 
+def beside(page: str, claim: claims.Claim) -> str:
+    """What stands in the margin beside a claim: its kind, what it rejects, how often it held."""
+    parts = [claim.kind.capitalize()]
+    if claim.rival:
+        parts.append(f"Rejected: {claim.rival}")
+    seeds = (replication.current(page, CHAPTERS / f"{page}.ipynb") or {}).get("claims", {})
+    if about := seeds.get(claim.id):
+        parts.append(f"Held under {about['held']} of {about['of']} fresh seeds")
+    return ". ".join(parts) + "."
+
+
 class ClaimRole(SphinxRole):
     """``{claim}`` with an id, or with ``page::id``: prediction and measurement within a sentence,
-    linked to the table.
+    linked to the table; on a wide screen what it rejects stands in the margin.
     """
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
@@ -336,8 +344,11 @@ class ClaimRole(SphinxRole):
         except ValueError as error:
             message = self.inliner.reporter.error(str(error), line=self.lineno)
             return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
-        said = html.escape(claim.brief())
-        shown = f'<a class="fl-brief fl-{claim.verdict}" href="{there}#{claim.anchor}">{said}</a>'
+        said, note = html.escape(claim.brief()), html.escape(beside(page, claim))
+        shown = (
+            f'<a class="fl-brief fl-{claim.verdict}" href="{there}#{claim.anchor}"'
+            f' data-note="{note}">{said}</a>'
+        )
         return [nodes.raw("", shown, format="html")], []
 
 

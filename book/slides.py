@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 from bs4 import BeautifulSoup, NavigableString, Tag
 
-from book import browser, notebooks
+from book import browser, maths, notebooks
 from book.printing import files
 
 HERE = Path(__file__).parent
@@ -42,8 +42,6 @@ DOCUMENT = """<!DOCTYPE html>
 <link rel="stylesheet" href="assets/reveal/reveal.css">
 <link rel="stylesheet" href="assets/katex/katex.min.css">
 <link rel="stylesheet" href="assets/slides.css">
-<script defer src="assets/katex/katex.min.js"></script>
-<script defer src="assets/maths.js"></script>
 <script defer src="assets/reveal/reveal.js"></script>
 <script defer src="assets/reveal/notes.js"></script>
 <script defer src="assets/slides.js"></script>
@@ -282,7 +280,8 @@ def page(folder: Path, name: str) -> Tag:
     path = folder / f"{name}.html"
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there: run make book")
-    article = re.search(r"<article.*</article>", path.read_text(encoding="utf-8"), re.DOTALL)
+    text = maths.sources(path.read_text(encoding="utf-8"))
+    article = re.search(r"<article.*</article>", text, re.DOTALL)
     without_code = re.sub(r"<pre>.*?</pre>", "", article[0], flags=re.DOTALL)  # most of the page
     return BeautifulSoup(without_code, "html.parser").article
 
@@ -297,13 +296,13 @@ def write(folder: Path, target: Path) -> list[Path]:
     assets = target / "assets"
     shutil.copytree(HERE / "reveal", assets / "reveal")
     shutil.copytree(folder / "_static" / "katex", assets / "katex")
-    for source in (HERE / "slides.css", HERE / "slides.js", folder / "_static" / "maths.js"):
+    for source in (HERE / "slides.css", HERE / "slides.js"):
         shutil.copy(source, assets)
     written, rows = [], ""
     for name in names:
         article = page(folder, name)
         title = " ".join(article.h1.get_text().rstrip("#").split())
-        slides = "\n".join(slide.html() for slide in deck(article, plan))
+        slides = maths.typeset("\n".join(slide.html() for slide in deck(article, plan)))
         here = posixpath.dirname(name)
         for image in set(re.findall(r'src="([^"]*_images/[^"]+)"', slides)):
             (assets / "images").mkdir(exist_ok=True)

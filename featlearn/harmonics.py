@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import comb, exp, lgamma, log, pi, sqrt
+from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.special import eval_gegenbauer, expit
+from scipy.special import expit
 
 from featlearn import validate
 from featlearn.validate import Array
@@ -85,10 +86,13 @@ def gegenbauer(degree: int, t: Array, d: int) -> np.ndarray:
     return values
 
 
-def _gegenbauer(degree: int, t: np.ndarray | float, d: int) -> np.ndarray:
+def _gegenbauer(degree: int, t: Any, d: int) -> Any:
+    r"""$(k+d-2)P_{k+1}(t) = (2k+d-2)\,t\,P_k(t)-kP_{k-1}(t)$, for an array or a number."""
     with np.errstate(over="ignore", invalid="ignore"):
-        alpha = (d - 2) / 2
-        return eval_gegenbauer(degree, alpha, t) / eval_gegenbauer(degree, alpha, 1.0)
+        before, now = 0.0 * t, 0.0 * t + 1.0
+        for k in range(degree):
+            before, now = now, ((2 * k + d - 2) * t * now - k * before) / (k + d - 2)
+        return now
 
 
 def zonal_eigenvalues(

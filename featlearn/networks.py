@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,28 @@ from featlearn.validate import Array
 
 Parameters = dict[str, Tensor]
 MOST_STEPS = 10**8
+
+
+def _relu(z: Tensor) -> tuple[Tensor, Tensor]:
+    h = z.relu_()
+    return h, h.sign()
+
+
+def _erf(z: Tensor) -> tuple[Tensor, Tensor]:
+    slope = z.square().neg_().exp_().mul_(2 / math.sqrt(math.pi))
+    return z.erf_(), slope
+
+
+def _tanh(z: Tensor) -> tuple[Tensor, Tensor]:
+    h = z.tanh_()
+    return h, 1 - h.square()
+
+
+IN_PLACE = {
+    "relu": _relu,
+    "erf": _erf,
+    "tanh": _tanh,
+}  # φ(z), which takes the place of z, and φ′(z)
 
 
 def _parameters(theta: Parameters, name: str = "theta") -> Parameters:
@@ -148,18 +171,49 @@ class Network:
         found: list[Tensor] = []
         h = X
         for layer in range(1, self.depth + 1):
-            W, b = theta[f"W{layer}"].mT, theta.get(f"b{layer}")
-            alpha, beta = self.scales(layer)[0]
-            if W.ndim == 3 and h.ndim == 2:
-                h = h.expand(len(W), *h.shape)
-            if b is None:
-                found.append(alpha * (h @ W))
-            elif W.ndim == 3:
-                found.append(torch.baddbmm(b.unsqueeze(-2), h, W, alpha=alpha, beta=beta))
-            else:
-                found.append(torch.addmm(b, h, W, alpha=alpha, beta=beta))
+            found.append(self._affine(theta, layer, h))
             h = activations.get(self.activation).function(found[-1])
         return found
+
+    def _affine(self, theta: Parameters, layer: int, h: Tensor) -> Tensor:
+        """The pre-activations of a layer from what the layer below gives."""
+        W, b = theta[f"W{layer}"].mT, theta.get(f"b{layer}")
+        alpha, beta = self.scales(layer)[0]
+        if W.ndim == 3 and h.ndim == 2:
+            h = h.expand(len(W), *h.shape)
+        if b is None:
+            return h @ (alpha * W)
+        if W.ndim == 3:
+            return torch.baddbmm(b.unsqueeze(-2), h, W, alpha=alpha, beta=beta)
+        return torch.addmm(b, h, W, alpha=alpha, beta=beta)
+
+    def _gradients(
+        self, theta: Parameters, X: Tensor, y: Tensor, scale: float
+    ) -> tuple[Tensor, Parameters]:
+        r"""$\frac12\sum_i(\alpha f(x_i) - y_i)^2$ and its gradients, by backpropagation.
+
+        $\delta^L = \alpha(\alpha f - y)$, $\delta^{l-1} = c_l(\delta^lW^l)\varphi'(f^{l-1})$ with
+        $c_l$ the factor of $W^l$. By hand, because automatic differentiation takes three to six
+        times as long. For activations in `IN_PLACE`.
+        """
+        activate = IN_PLACE[activations.get(self.activation).name]
+        inputs, slopes = [X], []
+        for layer in range(1, self.depth):
+            h, slope = activate(self._affine(theta, layer, inputs[-1]))
+            inputs.append(h)
+            slopes.append(slope)
+        output = self._affine(theta, self.depth, inputs[-1])  # (..., n, n_L)
+        y = y[..., None] if self.widths[-1] == 1 else y
+        residual = scale * output - y
+        loss, delta, gradients = residual.square().sum() / 2, scale * residual, {}
+        for layer in range(self.depth, 0, -1):
+            alpha, beta = self.scales(layer)[0]
+            gradients[f"W{layer}"] = (delta.mT @ inputs.pop()).mul_(alpha)
+            if f"b{layer}" in theta:
+                gradients[f"b{layer}"] = delta.sum(dim=-2).mul_(beta)
+            if layer > 1:
+                delta = (delta @ theta[f"W{layer}"]).mul_(alpha).mul_(slopes.pop())
+        return loss, gradients
 
     def __call__(self, theta: Parameters, X: Array) -> Tensor:
         r"""The output $f^L$ at X, shape (n, n_L) or (B, n, n_L), without its last axis where $n_L =
@@ -264,19 +318,34 @@ def _descend(
     steps: int,
     scale: float,
 ) -> Iterator[Parameters]:
+    gradients_of: Callable[..., tuple[Tensor, Parameters]] = partial(_differentiated, network)
+    if isinstance(network, Network) and activations.get(network.activation).name in IN_PLACE:
+        gradients_of = network._gradients  # by hand
     yield theta
     for _ in range(steps):
-        leaves = {name: value.detach().requires_grad_() for name, value in theta.items()}
-        with torch.enable_grad():
-            loss = (scale * network(leaves, X) - y).square().sum() / 2
-        gradients = torch.autograd.grad(loss, list(leaves.values()))
+        loss, gradients = gradients_of(theta, X, y, scale)
         if not torch.isfinite(loss):
             raise ValueError(f"training diverges with learning_rate={eta:g}: take a smaller one")
         theta = {
-            name: torch.sub(value.detach(), g, alpha=eta / scale**2)
-            for (name, value), g in zip(leaves.items(), gradients, strict=True)
+            name: torch.sub(value, gradients[name], alpha=eta / scale**2)
+            for name, value in theta.items()
         }
         yield theta
+
+
+def _differentiated(
+    network: Callable[[Parameters, Tensor], Tensor],
+    theta: Parameters,
+    X: Tensor,
+    y: Tensor,
+    scale: float,
+) -> tuple[Tensor, Parameters]:
+    """The loss of `descent` and its gradients, by automatic differentiation."""
+    leaves = {name: value.detach().requires_grad_() for name, value in theta.items()}
+    with torch.enable_grad():
+        loss = (scale * network(leaves, X) - y).square().sum() / 2
+    gradients = torch.autograd.grad(loss, list(leaves.values()))
+    return loss.detach(), dict(zip(leaves, gradients, strict=True))
 
 
 class _Adam:
@@ -325,14 +394,15 @@ def _train(
     adam, gradient = _Adam(flat), torch.empty_like(flat)
     W, a, e = flat.split(sizes, dim=1)  # views of one tensor, which Adam moves
     dW, da, de = gradient.split(sizes, dim=1)
+    h = X.new_empty(members, width, n)  # of the hidden layer: one array for all steps
     W, dW = W.view(members, width, d + 1), dW.view(members, width, d + 1)
     for step in range(steps):
         rate = learning_rate * (1 + math.cos(math.pi * step / steps)) / 2
-        h = (W @ XT).relu_()  # (B, width, n)
+        torch.bmm(W, XT, out=h).relu_()
         r = (torch.baddbmm(e[:, None], a[:, None], h)[:, 0] - y) * (2 / n)  # (B, n)
         da.copy_((h @ r[..., None])[..., 0])
         de.copy_(r.sum(dim=1, keepdim=True))
-        torch.mul(a[..., None], (h.sign() * r[:, None]) @ X, out=dW)  # sign(h) = ReLU′
+        torch.mul(a[..., None], h.sign_().mul_(r[:, None]) @ X, out=dW)  # sign(h) = ReLU′
         if penalty:
             dW[..., :d] += penalty * W[..., :d]
             da += penalty * a

@@ -129,8 +129,12 @@ def chromium(needs_chromium):
 
 
 def tab(chromium, **options):
-    """A new page of the browser, which has more time than Playwright's 30 seconds."""
-    page = chromium.new_page(**({"viewport": {"width": 1280, "height": 900}} | options))
+    """A new page of the browser, or of one of its contexts, which has its own options; it has more
+    time than Playwright's 30 seconds.
+    """
+    if hasattr(chromium, "new_context"):
+        options = {"viewport": {"width": 1280, "height": 900}} | options
+    page = chromium.new_page(**options)
     page.set_default_timeout(120_000)
     return page
 

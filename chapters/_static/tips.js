@@ -40,7 +40,6 @@
     holder.innerHTML = (await load(page))[id] ?? "";
     for (const image of holder.content.querySelectorAll("img"))
       image.src = new URL(image.getAttribute("src"), root);
-    if (holder.content.querySelector(".math") && !window.katex) return [];
     return [...holder.content.childNodes];
   }
 
@@ -58,7 +57,6 @@
     box.replaceChildren(...parts);
     box.hidden = false;
     link.setAttribute("aria-describedby", box.id);
-    window.typeset?.(box);
     place();
     await Promise.all([...box.querySelectorAll("img")].map(image => image.decode().catch(() => {})));
     if (at === link) place();

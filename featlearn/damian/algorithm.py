@@ -111,10 +111,10 @@ def first_step(
 def _first_step(
     a: Tensor, W: Tensor, X: Tensor, y: Tensor, eta: float, decay: float, b: Tensor | float = 0.0
 ) -> Tensor:
-    gradient = torch.zeros_like(W)
+    gradient, z = torch.zeros_like(W), X.new_empty(min(len(y), BLOCK), len(W))
     for rows in range(0, len(y), BLOCK):
         X_rows, y_rows = X[rows : rows + BLOCK], y[rows : rows + BLOCK]
-        active = (X_rows @ W.T + b >= 0).to(X)  # (rows, m)
+        active = torch.mm(X_rows, W.T, out=z[: len(y_rows)]).add_(b).ge_(0)  # (rows, m)
         gradient += active.T @ (y_rows[:, None] * X_rows)
     return (1 - eta * decay) * W + eta * (2 / len(y)) * a[:, None] * gradient
 

@@ -348,6 +348,24 @@ def test_descent_of_a_batch_is_descent_of_each(scale):
             torch.testing.assert_close(end[name][b], value.detach(), atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
+@pytest.mark.parametrize("kind", ["ntk", "standard", "mup"])
+@pytest.mark.parametrize("members", [None, 3])
+def test_gradients_by_hand_are_those_of_automatic_differentiation(activation, kind, members):
+    """Also for several outputs, and without biases."""
+    rng = np.random.default_rng(0)
+    for widths, sigma_b in (((2, 7, 5, 1), 0.3), ((2, 6, 3), 0.0)):
+        net = Network(widths, activation, 1.2, sigma_b, kind)
+        theta = net.initialise(rng, members)
+        X = rng.standard_normal((5, 2))
+        y = rng.standard_normal((5,) if widths[-1] == 1 else (5, widths[-1]))
+        options = {"learning_rate": 0.1, "steps": 4, "scale": 0.5}
+        *_, end = descent(net, theta, X, y, **options)
+        *_, expected = descent(lambda at, X, net=net: net(at, X), theta, X, y, **options)
+        for name, value in expected.items():
+            torch.testing.assert_close(end[name], value, atol=1e-12, rtol=0)
+
+
 def test_descent_leaves_its_start_alone():
     net = Network((2, 4, 1), "erf")
     theta = net.initialise(np.random.default_rng(0), 2)

@@ -11,7 +11,7 @@ from audits import BASE, PHONE, SITE
 from bs4 import BeautifulSoup
 from conftest import tab
 
-from book import browser, notebooks
+from book import browser, maths, notebooks
 
 ONE = "chapters/01_kernels/1_regression.html"
 LIGHT = "chapters/appendix/coverage.html"  # has what every page has, and opens at once
@@ -33,14 +33,24 @@ def site(chromium):
     page.close()
 
 
-def test_text_is_painted_before_katex_arrives(site):
-    site.page.route("**/katex.min.js*", lambda route: None)
-    site.page.goto(f"{browser.HOST}{BASE}{ONE}", wait_until="commit")
-    site.page.wait_for_function(
-        "performance.getEntriesByName('first-contentful-paint').length", timeout=10_000
-    )
-    assert "Kernel regression" in site.page.inner_text("h1")
-    assert site.page.locator(".katex").count() == 0
+def test_formulas_stand_without_scripts(chromium):
+    page = tab(chromium, java_script_enabled=False)
+    site = browser.Folder(page, SITE, BASE)
+    site.open(ONE)
+    formulas = page.locator("article .math")
+    assert page.locator("article .math .katex").count() == formulas.count() > 100
+    assert not any("katex" in file.name and file.suffix == ".js" for file in site.answered)
+    page.close()
+
+
+def test_a_formula_keeps_its_source_and_an_error_is_shown():
+    inline = '<span class="math notranslate">\\(a-b &lt; c\\)</span>'
+    numbered = '<div class="math" id="e"><span class="eqno">(1)<a>#</a></span>\\[x\\]</div>'
+    shown = maths.typeset(inline + numbered)
+    assert shown.count('class="katex"') == 2 and maths.sources(shown) == inline + numbered
+    assert "katex-display" in shown and shown.index("eqno") < shown.index("katex-display")
+    wrong = maths.typeset('<span class="math">\\(\\nosuch\\)</span>')
+    assert "katex-error" in wrong and "Undefined control sequence: \\nosuch" in wrong
 
 
 def test_search_finds_a_theorem_by_its_name(site):
@@ -297,7 +307,7 @@ def look(site, planted, known):
     page = (SITE / "chapters" / "appendix" / "notation.html").read_text(encoding="utf-8")
     soup = BeautifulSoup(page, "html.parser")
     title = r'<h1>Page</h1><p><span class="math">\(x\)</span></p>'
-    article = f'<article class="bd-article">{title}{planted}</article>'
+    article = maths.typeset(f'<article class="bd-article">{title}{planted}</article>')
     soup.article.replace_with(BeautifulSoup(article, "html.parser"))
     for contents in soup.select(".bd-sidebar-secondary, #jb-print-docs-body"):
         contents.decompose()

@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from audits import DESKTOP
 from conftest import functions, tab
 
 from book import browser, notebooks
@@ -122,9 +123,23 @@ def test_other_pages_have_none():
 # In the browser
 
 
+@pytest.fixture(scope="module")
+def context(chromium):
+    """Of all tabs in which nothing plays by itself: they share what was loaded."""
+    with chromium.new_context(viewport=DESKTOP, reduced_motion="reduce") as context:
+        yield context
+
+
+@pytest.fixture(scope="module")
+def unscripted(chromium):
+    """Of all tabs in which no script runs."""
+    with chromium.new_context(viewport=DESKTOP, java_script_enabled=False) as context:
+        yield context
+
+
 @pytest.fixture
-def page(chromium):
-    page = tab(chromium, reduced_motion="reduce")  # nothing plays by itself
+def page(context):
+    page = tab(context)
     yield page
     page.close()
 
@@ -218,18 +233,17 @@ def says(page, name):
 @pytest.mark.parametrize("name", PAGES)
 def test_axes_say_what_the_panels_draw(page, name):
     figure(page, name)
-    for panel, drawing in enumerate(page.locator(f"#fig-live-{name} .fl-panel").all()):
-        texts = drawing.locator(".fl-axes text").all()
-        ticks = [
-            (t.text_content().replace("−", "-"), t.get_attribute("text-anchor"), t) for t in texts
-        ]
+    panels = page.evaluate(
+        f"""[...document.querySelectorAll("#fig-live-{name} .fl-panel")].map(panel =>
+          [...panel.querySelectorAll(".fl-axes text")].map(text => [text.textContent,
+            ...["text-anchor", "x", "y"].map(key => text.getAttribute(key))]))"""
+    )
+    for panel, texts in enumerate(panels):
+        ticks = [(text.replace("−", "-"), *rest) for text, *rest in texts]
         for anchor, side in (("middle", 0), ("end", 1)):
             found = [
-                (
-                    math.radians(float(text[:-1])) if "°" in text else float(text),
-                    float(t.get_attribute("xy"[side])),
-                )
-                for text, kind, t in ticks
+                (math.radians(float(text[:-1])) if "°" in text else float(text), float(at[side]))
+                for text, kind, *at in ticks
                 if kind == anchor and re.fullmatch(r"-?[\d.]+°?", text)
             ]
             values, places = np.array(found).reshape(-1, 2).T
@@ -561,18 +575,16 @@ def test_neurons_turn(page):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_still_serves_without_scripts_and_in_print(chromium, name):
-    plain = tab(chromium, java_script_enabled=False)
+def test_the_still_serves_without_scripts_and_in_print(unscripted, page, name):
+    plain = tab(unscripted)
     opened(plain, name)
     assert plain.locator(f"#fig-live-{name} img").is_visible()
     plain.close()
-    page = tab(chromium)
     figure(page, name)
     image, box = page.locator(f"#fig-live-{name} img"), page.locator(f"#fig-live-{name} .fl-live")
     assert box.is_visible() and image.is_visible() == (name in KEPT)
     page.emulate_media(media="print")
     assert image.is_visible() and not box.is_visible()
-    page.close()
 
 
 def test_a_figure_that_fails_leaves_the_still(page):

@@ -26,7 +26,7 @@
       title: "Functions on the circle, unrolled",
     });
     const round = new Panel(frame.panels, {
-      width: 170, height: 170, x: [-1.35, 1.35], y: [-1.35, 1.35], ticks: [[], []],
+      width: 170, height: 170, round: true, x: [-1.35, 1.35], y: [-1.35, 1.35], ticks: [[], []],
       title: "The training points on the circle",
     });
     const ring = range(-Math.PI, Math.PI, 91);

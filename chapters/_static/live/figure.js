@@ -5,6 +5,7 @@
 
   const SVG = "http://www.w3.org/2000/svg";
   const REACH = 15; // how far from its middle a point can be taken, in units of the drawing
+  const PHONE = matchMedia("(max-width: 600px)");
   const KEYS = {
     ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1], PageDown: [-10, 0], PageUp: [10, 0],
     Home: [-Infinity, 0], End: [Infinity, 0],
@@ -28,11 +29,13 @@
 
   /* One panel: axes, ticks and labels in an SVG whose inside is addressed in the units of the data. */
   class Panel {
-    constructor(parent, { width = 340, height = 270, x, y, log = "", ticks, names = [], title, role = "img" }) {
+    constructor(parent, { width = 340, height = 270, x, y, log = "", ticks, names = [], title, role = "img", round = false }) {
+      if (PHONE.matches && !round) height *= 0.75; // both panels and the controls on one screen
       const margin = { left: names[1] ? 50 : 32, right: 12, top: 14, bottom: names[0] ? 46 : 28 };
       this.svg = add(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role, "aria-label": title, class: "fl-panel" });
-      this.svg.style.flex = `${width} 1 ${0.82 * width}px`;
-      this.svg.style.maxWidth = `min(100%, ${1.35 * width}px)`;
+      const most = !PHONE.matches || !round ? 100 : width < 200 ? 47 : 72; // per cent of the figure's width
+      this.svg.style.flex = `${width} 1 ${0.75 * width}px`;
+      this.svg.style.maxWidth = `min(${most}%, ${1.35 * width}px)`;
       const scale = ([low, high], from, to, logarithmic) => {
         const f = logarithmic ? Math.log : (value) => value;
         const to_screen = (value) => from + ((f(value) - f(low)) / (f(high) - f(low))) * (to - from);
@@ -129,8 +132,8 @@
     }
   }
 
-  /* The frame of a live figure: a row of controls, the panels, a key, a line that says what is seen. It takes the place
-     of the still picture, or stands below it if the picture shows more and the text speaks of it. */
+  /* The frame of a live figure: the panels, their key, a line that says what is seen, the controls. It takes the place of
+     the still picture, or stands below it if the picture shows more and the text speaks of it. */
   class Frame {
     constructor(figure, how, keep) {
       const stills = figure.querySelectorAll(":is(img, .fl-stack)");
@@ -141,11 +144,11 @@
         stills[0].before(this.box);
         for (const still of stills) still.classList.add("fl-still");
       }
-      add(this.box, "p", { class: "fl-how" }, how);
-      this.controls = add(this.box, "div", { class: "fl-controls" });
-      this.says = add(this.box, "p", { class: "fl-says", role: "status" });
       this.panels = add(this.box, "div", { class: "fl-panels" });
       this.key = add(this.box, "p", { class: "fl-legend" });
+      this.says = add(this.box, "p", { class: "fl-says", role: "status" });
+      this.controls = add(this.box, "div", { class: "fl-controls" });
+      add(this.box, "p", { class: "fl-how" }, how);
     }
 
     slider(name, { max, value, text, change, min = 0 }) {
@@ -194,6 +197,7 @@
         set(setInterval(step, wait));
       };
       const button = this.button("Play", () => (timer ? set(0) : start()));
+      this.controls.prepend(button);
       this.box.addEventListener("input", () => set(0));
       this.box.addEventListener("pointerdown", (event) => { if (event.target !== button) set(0); });
       if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;

@@ -6,7 +6,7 @@
   const how = "Turn the dial: the output scale α. The network is αf, trained to the same time from the same initial weights.";
   live("lazy", how, (frame, data) => {
     const plane = new Panel(frame.panels, {
-      height: 300, width: 320, x: [-8, 8], y: [-8, 8], names: ["first input weight", "second input weight"],
+      height: 300, width: 320, round: true, x: [-8, 8], y: [-8, 8], names: ["first input weight", "second input weight"],
       ticks: [[[-5], [0], [5]], [[-5], [0], [5]]], title: "Input weights of a hundred neurons, before and after training",
     });
     const values = new Panel(frame.panels, {
@@ -14,7 +14,7 @@
       ticks: [[[-Math.PI, "−180°"], [0, "0°"], [Math.PI, "180°"]], [[-3], [0], [3]]], title: "The trained network and its linearisation",
     });
     const matrices = ["before", "after"].map((when) => new Panel(frame.panels, {
-      width: 190, height: 190, x: [0, 6], y: [0, 6], ticks: [[], []], names: [`tangent kernel ${when}`], title: `Tangent kernel on the training points ${when} training`,
+      width: 190, height: 190, round: true, x: [0, 6], y: [0, 6], ticks: [[], []], names: [`tangent kernel ${when}`], title: `Tangent kernel on the training points ${when} training`,
     }));
     const cells = matrices.map((panel) => data.kernel.map((row, i) => row.map((_, j) => add(panel.svg, "rect", {
       x: panel.x(j), y: panel.y(6 - i), width: panel.x(1) - panel.x(0), height: panel.y(0) - panel.y(1), class: "fl-cell", "aria-hidden": "true",

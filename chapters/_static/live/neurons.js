@@ -8,7 +8,7 @@
     const { d, ratios, samples, arrows, aligned, alignment } = data;
     const last = arrows.length - 1; // 0: the start; last: the mean of the gradient
     const left = new Panel(frame.panels, {
-      height: 338, x: [-1.12, 1.12], y: [-1.12, 1.12], names: ["first hidden direction", "second hidden direction"],
+      height: 338, round: true, x: [-1.12, 1.12], y: [-1.12, 1.12], names: ["first hidden direction", "second hidden direction"],
       ticks: [[[-1], [0], [1]], [[-1], [0], [1]]], title: "Neurons as arrows in the hidden plane",
     });
     const right = new Panel(frame.panels, {

@@ -51,7 +51,7 @@
   const how = "Choose the target by its Hermite coefficients, and the number of samples. The step is computed in your browser.";
   live("target", how, (frame) => {
     const left = new Panel(frame.panels, {
-      height: 338, x: [-1.12, 1.12], y: [-1.12, 1.12], names: ["along u", "across u"],
+      height: 338, round: true, x: [-1.12, 1.12], y: [-1.12, 1.12], names: ["along u", "across u"],
       ticks: [[[-1], [0], [1]], [[-1], [0], [1]]], title: "Neurons of length one before and after the step",
     });
     const right = new Panel(frame.panels, {
