@@ -1,8 +1,11 @@
 const BOXES = "article :is(figure, .katex-display, .fl-scroll, .pst-scrollable-table-container)";
 
+// Sections that are far from the screen are not laid out (content-visibility in featlearn.css): they wait.
+const laidOut = element => element.checkVisibility({contentVisibilityAuto: true});
+
 // What scrolls sideways can be reached with the keyboard (the theme does so for code alone), and fades where it goes on.
-function reach() {
-  for (const box of document.querySelectorAll(BOXES)) {
+function reach(root) {
+  for (const box of [...root.querySelectorAll(BOXES)].filter(laidOut)) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
     const fade = () => box.classList.toggle("fl-more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
@@ -12,16 +15,19 @@ function reach() {
 }
 
 // A formula that is longer than a line may break.
-function fold() {
-  const formulas = [...document.querySelectorAll(".fl-whole")];
+function fold(root) {
+  const formulas = [...root.querySelectorAll(".fl-whole")].filter(laidOut);
   for (const formula of formulas) formula.classList.remove("fl-long");
   const long = formulas.filter(formula =>
     formula.getBoundingClientRect().width > formula.closest("p, li, dd, td, figcaption, div").clientWidth);
   for (const formula of long) formula.classList.add("fl-long");
 }
 
+const settle = root => { fold(root); reach(root); };
+
 addEventListener("DOMContentLoaded", () => {
-  new ResizeObserver(() => { fold(); reach(); }).observe(document.querySelector("main"));
+  new ResizeObserver(() => settle(document)).observe(document.querySelector("main"));
+  document.addEventListener("contentvisibilityautostatechange", event => event.skipped || settle(event.target), true);
   // A button is called what it shows.
   for (const button of document.querySelectorAll(".search-button-field, details.hide > summary"))
     button.removeAttribute("aria-label");
