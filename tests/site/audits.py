@@ -39,7 +39,9 @@ def settled(site: browser.Folder, path: str) -> None:
     """Open a page and wait for its formulas."""
     site.open(path)
     site.page.evaluate("document.fonts.ready.then(() => null)")
-    site.page.add_style_tag(content=".bd-article section { content-visibility: visible !important; }")
+    site.page.add_style_tag(
+        content=".bd-article section { content-visibility: visible !important; }"
+    )
     site.page.evaluate(AUDITS)
 
 
