@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from sphinx.util import logging
 
 KATEX = Path(__file__).parent / "katex" / "katex.min.js"
 FORMULA = re.compile(
-    r'(<(?:span|div) class="(?:[\w-]+ )*math(?: [^>]*|")>(?:\s*<span class="eqno">.*?</a></span>)?)'
+    r'(<(?:span|div) class="(?:[\w-]+ )*math[ "][^>]*>(?:\s*<span class="eqno">.*?</a></span>)?)'
     r"(\s*\\(?:\(|\[|begin)[^<]*)(?=</)",
     re.DOTALL,
 )
@@ -27,8 +28,7 @@ SET = re.compile(r"<!--tex (.*?)-->.*?<!--/tex-->", re.DOTALL)
 log = logging.getLogger(__name__)
 
 
-@cache
-def _engine() -> MiniRacer:
+def _with_katex() -> MiniRacer:
     engine = MiniRacer()
     engine.eval(KATEX.read_text(encoding="utf-8"))
     engine.eval(
@@ -36,6 +36,13 @@ def _engine() -> MiniRacer:
         " katex.renderToString(tex, {displayMode, strict: false})"
     )
     return engine
+
+
+@cache
+def _engine() -> MiniRacer:
+    """Made in a thread of its own: it takes the event loop that it finds, which may end before."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_with_katex).result()
 
 
 @cache

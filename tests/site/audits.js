@@ -8,7 +8,7 @@
   const formulas = () => {
     const faults = all(".katex-error").map(error => `formula: ${error.title}`);
     for (const source of all(".math"))
-      if (!source.matches(".katex-error") && !source.querySelector(".katex"))
+      if (!source.matches(".katex-error") && !source.querySelector(".katex, .katex-error"))
         faults.push(`formula is not rendered: ${start(source.textContent)}`);
     for (const formula of all(".katex-html"))
       if (!formula.childElementCount)

@@ -66,9 +66,8 @@ def test_search_finds_a_theorem_by_its_name(site):
     site.page.click(".search-button-field")
     site.page.keyboard.type(name)
     site.page.keyboard.press("Enter")
-    site.page.locator(f"#search-results a[href*='{chapter}#']").get_by_text(
-        name, exact=True
-    ).first.click()
+    places = site.page.locator(f"#fl-results a[href*='{chapter}#']")
+    places.filter(has_text=name).first.click()
     site.page.wait_for_url(f"**/{chapter}#*")
     theorem = site.page.locator(".proof:target")
     assert name in theorem.inner_text() and theorem.is_visible()
