@@ -1,24 +1,24 @@
 """Sphinx extension: KaTeX sets the formulas when the book is built.
 
 The pages carry formulas that stand when they are first painted, without a script. The files are
-those of KaTeX 0.19.1; V8 runs them (mini-racer).
+those of KaTeX 0.19.1; the Node.js that Playwright brings runs them.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import re
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from py_mini_racer import JSEvalException, MiniRacer
+from playwright._impl._driver import compute_driver_executable
 from sphinx.application import Sphinx
 from sphinx.ext.mathjax import html_visit_displaymath, html_visit_math
 from sphinx.util import logging
 
-KATEX = Path(__file__).parent / "katex" / "katex.min.js"
 FORMULA = re.compile(
     r'(<(?:span|div) class="(?:[\w-]+ )*math[ "][^>]*>(?:\s*<span class="eqno">.*?</a></span>)?)'
     r"(\s*\\(?:\(|\[|begin)[^<]*)(?=</)",
@@ -28,34 +28,27 @@ SET = re.compile(r"<!--tex (.*?)-->.*?<!--/tex-->", re.DOTALL)
 log = logging.getLogger(__name__)
 
 
-def _with_katex() -> MiniRacer:
-    engine = MiniRacer()
-    engine.eval(KATEX.read_text(encoding="utf-8"))
-    engine.eval(
-        "var rendered = (tex, displayMode) =>"
-        " katex.renderToString(tex, {displayMode, strict: false})"
-    )
-    return engine
-
-
 @cache
-def _engine() -> MiniRacer:
-    """Made in a thread of its own: it takes the event loop that it finds, which may end before."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_with_katex).result()
+def _katex() -> subprocess.Popen[str]:
+    """KaTeX in a process of its own, which ends when this one does."""
+    node, _ = compute_driver_executable()
+    script = Path(__file__).parent / "katex" / "render.js"
+    pipe = subprocess.PIPE
+    return subprocess.Popen([node, script], stdin=pipe, stdout=pipe, encoding="utf-8", bufsize=1)
 
 
 @cache
 def rendered(source: str) -> str:
     r"""What KaTeX makes of ``\(...\)``, ``\[...\]`` or ``\begin...``."""
     tex = re.sub(r"^\\[(\[]|\\[)\]]$", "", source)
-    try:
-        return _engine().call("rendered", tex, not source.startswith(r"\("))
-    except JSEvalException as error:
-        said = re.search(r"ParseError: .*", str(error))
-        why = said[0] if said else str(error)
-        log.warning("formula %s: %s", source, why)
-        return f'<span class="katex-error" title="{html.escape(why)}">{html.escape(source)}</span>'
+    katex = _katex()
+    katex.stdin.write(json.dumps([tex, not source.startswith(r"\(")]) + "\n")
+    said = json.loads(katex.stdout.readline())
+    if "html" in said:
+        return said["html"]
+    log.warning("formula %s: %s", source, said["error"])
+    why = html.escape(said["error"])
+    return f'<span class="katex-error" title="{why}">{html.escape(source)}</span>'
 
 
 def typeset(page: str) -> str:
@@ -96,4 +89,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_css_file("katex/katex.min.css")
     app.connect("html-page-context", _set, priority=790)  # after all that looks for sources
     app.connect("build-finished", _set_titles)
-    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": False}
