@@ -20,7 +20,7 @@ from sphinx.ext.mathjax import html_visit_displaymath, html_visit_math
 from sphinx.util import logging
 
 FORMULA = re.compile(
-    r'(<(?:span|div) class="(?:[\w-]+ )*math[ "][^>]*>(?:\s*<span class="eqno">.*?</a></span>)?)'
+    r'(<(?:span|div) class="(?:[\w-]+ )*math[ "][^>]*>(?:\s*<span class="eqno">(?:[^<]|<a .*?</a>)*</span>)?)'
     r"(\s*\\(?:\(|\[|begin)[^<]*)(?=</)",
     re.DOTALL,
 )

@@ -30,31 +30,50 @@ MUTE = (nodes.literal_block, nodes.math_block, nodes.raw, nodes.comment, nodes.i
 
 
 def _text(node: nodes.Node) -> str:
-    """The text of `node`; what TeX has no character for is left out."""
-    return html.escape(re.sub(r"&\w+;|\\\W|\\", " ", plain(node)))
+    """The text of `node`, without marks."""
+    return html.escape(plain(node))
 
 
 def _heading(level: int, id: str, text: str) -> str:
     return f'<h{level} id="{html.escape(id)}">{text}</h{level}>'
 
 
-def simple(node: nodes.Node, numbers: dict[str, tuple[int, ...]], level: int = 1) -> Iterator[str]:
-    """The headings, named blocks and paragraphs below `node`, as HTML without marks."""
+def simple(node: nodes.Node, numbers: dict[str, str], level: int = 1) -> Iterator[str]:
+    """The headings, named blocks and paragraphs below `node`, as HTML without marks.
+
+    `numbers`: of the sections and blocks, by their anchors; the empty one is the page.
+    """
     for child in node.children:
         if isinstance(child, MUTE):
             continue
         if isinstance(child, nodes.section) and isinstance(child[0], nodes.title):
             title, id = child[0], child["ids"][0]
-            number = ".".join(map(str, numbers.get(f"#{id}" if level > 1 else "", ())))
+            number = numbers.get(id if level > 1 else "", "")
             yield _heading(level, id, f"{number} {_text(title)}".strip())
             yield from simple(child, numbers, min(level + 1, 4))
         elif isinstance(child, nodes.Element) and "realtype" in child:
-            yield _heading(4, child["label"], _text(child[0]))
+            number = numbers.get(child["label"], "")
+            yield _heading(4, child["label"], f"{number} {_text(child[0])}".strip())
             yield from simple(child, numbers, 4)
         elif isinstance(child, nodes.paragraph | nodes.caption | nodes.term):
             yield f"<p>{_text(child)}</p>"
         elif isinstance(child, nodes.Element) and not isinstance(child, nodes.title):
             yield from simple(child, numbers, level)
+
+
+def _numbers(env: BuildEnvironment, docname: str) -> dict[str, str]:
+    """What the page prints before the names of its sections and blocks: "2.3.4", "Theorem 2.8"."""
+
+    def joined(number: tuple[int, ...]) -> str:
+        return ".".join(map(str, number))
+
+    sections = env.toc_secnumbers.get(docname, {})
+    blocks = env.toc_fignumbers.get(docname, {})
+    return {anchor.removeprefix("#"): joined(number) for anchor, number in sections.items()} | {
+        label: f"{kind.title()} {joined(number)}"
+        for kind, numbers in blocks.items()
+        for label, number in numbers.items()
+    }
 
 
 def _kept(app: Sphinx, docname: str) -> Path:
@@ -65,7 +84,7 @@ def _kept(app: Sphinx, docname: str) -> Path:
 def keep(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Keep what Pagefind reads of a page, with its references as they are printed."""
     if app.builder.name == "html":
-        body = "".join(simple(doctree, app.env.toc_secnumbers.get(docname, {})))
+        body = "".join(simple(doctree, _numbers(app.env, docname)))
         text = f'<!DOCTYPE html><html lang="en"><body data-pagefind-body>{body}</body></html>'
         _kept(app, docname).parent.mkdir(parents=True, exist_ok=True)
         _kept(app, docname).write_text(text, encoding="utf-8")

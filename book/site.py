@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from docutils import nodes
 from PIL import Image
+from pylatexenc.latex2text import LatexNodes2Text
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.domains import Domain, ObjType
@@ -34,7 +35,14 @@ from featlearn.notebook import claims
 
 CARD = "_static/card.png"
 KINDS = ("definition", "assumption", "proposition", "lemma", "theorem", "corollary")
-SYMBOLS = {"to": "→", "infty": "∞", "mathcal": ""}  # what HTML calls otherwise
+PLAIN = LatexNodes2Text(math_mode="text")
+SIMPLER = (  # what it would lose
+    (r"\\\|", "‖"),
+    (r"\\[td]frac", r"\\frac"),
+    (r"\\math(?:cal|bb)\s*", ""),
+    (r"(\\(?:log|exp|sin|cos|min|max|sup))\s+(?=\w)", r"\1\\ "),
+    (r"(?<=[\^_])\{([^{}]{2,})\}", r"{(\1)}"),
+)
 BRIEF = 100  # a description takes sentences until it has this many characters
 REDIRECT = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -60,12 +68,9 @@ def without_tex(tex: str) -> str:
 
     ``d^{p/2}`` becomes ``d^(p/2)``, ``\\Theta`` the Greek letter.
     """
-    tex = re.sub(r"\\dot\s*(\\[A-Za-z]+|\w)", "\\1\u0307", tex)
-    tex = re.sub(
-        r"\\([A-Za-z]+)\s*", lambda name: SYMBOLS.get(name[1], html.unescape(f"&{name[1]};")), tex
-    )
-    tex = re.sub(r"(?<=[\^_])\{([^{}]{2,})\}", r"(\1)", tex)
-    return re.sub(r"[{}]", "", tex)
+    for written, meant in SIMPLER:
+        tex = re.sub(written, meant, tex)
+    return PLAIN.latex_to_text(tex)
 
 
 def plain(node: nodes.Node) -> str:

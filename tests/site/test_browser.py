@@ -45,7 +45,9 @@ def test_formulas_stand_without_scripts(chromium):
 
 def test_a_formula_keeps_its_source_and_an_error_is_shown():
     inline = '<span class="math notranslate">\\(a-b &lt; c\\)</span>'
-    numbered = '<div class="math" id="e"><span class="eqno">(1)<a>#</a></span>\\[x\\]</div>'
+    numbered = (
+        '<div class="math" id="e"><span class="eqno">(1)<a href="#e">#</a></span>\\[x\\]</div>'
+    )
     shown = maths.typeset(inline + numbered)
     assert shown.count('class="katex"') == 2 and maths.sources(shown) == inline + numbered
     assert "katex-display" in shown and shown.index("eqno") < shown.index("katex-display")

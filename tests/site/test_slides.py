@@ -7,7 +7,7 @@ from audits import SITE
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
-from book import slides
+from book import maths, slides
 
 PAGE = """<article><section><h1><span class="section-number">9.1. </span>A page</h1>
 <p><strong>The question.</strong> Why?</p><p><strong>The answer.</strong> Therefore.</p>
@@ -42,7 +42,10 @@ def decks(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def texts(decks):
-    return {path: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in decks}
+    return {
+        path: BeautifulSoup(maths.sources(path.read_text(encoding="utf-8")), "html.parser")
+        for path in decks
+    }
 
 
 def test_statement_picture_and_what_to_see():
