@@ -20,7 +20,8 @@ from sphinx.ext.mathjax import html_visit_displaymath, html_visit_math
 from sphinx.util import logging
 
 FORMULA = re.compile(
-    r'(<(?:span|div) class="(?:[\w-]+ )*math[ "][^>]*>(?:\s*<span class="eqno">(?:[^<]|<a .*?</a>)*</span>)?)'
+    r'(<(?:span|div) class="(?:[\w-]+ )*math[ "][^>]*>'
+    r'(?:\s*<span class="eqno">(?:[^<]|<a .*?</a>)*</span>)?)'
     r"(\s*\\(?:\(|\[|begin)[^<]*)(?=</)",
     re.DOTALL,
 )
