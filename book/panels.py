@@ -40,11 +40,17 @@ def _is_colour_bar(image: Image.Image, span: Span) -> bool:
     return bool((saturation > 60).mean() > 0.5)
 
 
+def _has_grid(image: Image.Image, span: Span) -> bool:
+    """Whether lines go across a panel above its lower edge: then its height has a scale."""
+    upper = np.asarray(image.convert("L"))[: 3 * image.height // 4, span[0] : span[1]]
+    return bool(((upper < 250).mean(axis=1) > 0.8).any())
+
+
 def panels(image: Image.Image) -> list[list[Span]]:
     """The panels of a picture, each as the spans that a phone shows next to each other.
 
     Labels and scales belong to the panel on their right, a colour bar and its scale to the one on
-    their left. A panel without a scale of its own shows that of the first. Empty if there are not
+    their left. Panels without scales of their own, but with lines across, show that of the first. Empty if there are not
     two to four panels.
     """
     image = image.convert("RGB")
@@ -66,7 +72,8 @@ def panels(image: Image.Image) -> list[list[Span]]:
         return []
     groups[-1] += before
     wholes = [(group[0][0], group[-1][1]) for group in groups]
-    if scales[0] and not any(scales[1:]):
+    shared = scales[0] and not any(scales[1:])
+    if shared and all(_has_grid(image, group[-1]) for group in groups[1:]):
         return [[wholes[0]], *([scales[0], whole] for whole in wholes[1:])]
     return [[whole] for whole in wholes]
 

@@ -55,10 +55,15 @@ def test_a_dark_page_has_dark_figures(chromium):
 # Panels
 
 
-def drawing(*boxes, size=(1000, 300)):
+def drawing(*boxes, size=(1000, 300), lines=()):
     image = Image.new("RGB", size, "white")
     for left, right, colour in boxes:
-        ImageDraw.Draw(image).rectangle((left, 20, right, 280), fill=colour)
+        if lines and right - left > 200:  # a panel: lines across, and what is drawn in it
+            for y in lines:
+                ImageDraw.Draw(image).line((left, y, right, y), fill=colour)
+            ImageDraw.Draw(image).rectangle((left, 280, right, 280), fill="black")
+        else:
+            ImageDraw.Draw(image).rectangle((left, 20, right, 280), fill=colour)
     return image
 
 
@@ -66,7 +71,8 @@ def test_panels_are_cut_between_their_labels():
     two = [(10, 30, "black"), (50, 480, "#ddd"), (520, 540, "black"), (560, 990, "#ddd")]
     assert panels.panels(drawing(*two)) == [[(10, 481)], [(520, 991)]]
     shared = [(10, 30, "black"), (50, 480, "#ddd"), (520, 990, "#ddd")]
-    assert panels.panels(drawing(*shared)) == [[(10, 481)], [(10, 50), (520, 991)]]
+    assert panels.panels(drawing(*shared)) == [[(10, 481)], [(520, 991)]]
+    assert panels.panels(drawing(*shared, lines=(80, 160))) == [[(10, 481)], [(10, 50), (520, 991)]]
     bar = [(10, 400, "#ddd"), (420, 440, "#d03030"), (450, 470, "black"), (560, 990, "#ddd")]
     assert panels.panels(drawing(*bar)) == [[(10, 471)], [(560, 991)]]
     assert panels.panels(drawing((10, 990, "#ddd"))) == []
