@@ -50,8 +50,8 @@ def panels(image: Image.Image) -> list[list[Span]]:
     """The panels of a picture, each as the spans that a phone shows next to each other.
 
     Labels and scales belong to the panel on their right, a colour bar and its scale to the one on
-    their left. Panels without scales of their own, but with lines across, show that of the first. Empty if there are not
-    two to four panels.
+    their left. Panels without scales of their own, but with lines across, show that of the first.
+    Empty if there are not two to four panels.
     """
     image = image.convert("RGB")
     least, before, bar = LEAST * image.width, [], 0
