@@ -92,8 +92,9 @@ def trust(records: Records, directory: Path) -> str:
     always = sum(about["held"] == about["of"] for about in runs)
     seeds = min((about["of"] for about in runs), default=0)
     return (
-        f"**{len(measured)}** measurements hold, and the rule of each rejects a named rival · "
-        f"**{always}** of them held under every one of {seeds} fresh seeds · **{sort['open']}** "
+        f"**{len(measured)}** measurements hold, each by a rule that a named alternative breaks · "
+        f"of the {len(runs)} repeated under {seeds} fresh seeds **{always}** held every time · "
+        f"**{sort['open']}** "
         "claims open, with the reason · [scoreboard](appendix/claims.md) · code MIT, text CC BY 4.0"
     )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import html
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,10 @@ from book.site import plain
 
 FOLDER = "pagefind"
 GLOSSARY = "chapters/appendix/glossary"
-SKIPPED = tuple(f"chapters/appendix/{name}" for name in ("api", "claims", "coverage", "theorems"))
-UNRESOLVED = re.compile(r" See [\w-]+\.|[;,] see [\w-]+")  # what a definition refers to
+SKIPPED = tuple(
+    f"chapters/appendix/{name}"
+    for name in ("api", "bibliography", "claims", "coverage", "theorems")
+)
 MUTE = (nodes.literal_block, nodes.math_block, nodes.raw, nodes.comment, nodes.image, nodes.table)
 
 
@@ -45,6 +46,8 @@ def simple(node: nodes.Node, numbers: dict[str, str], level: int = 1) -> Iterato
     """
     for child in node.children:
         if isinstance(child, MUTE):
+            continue
+        if isinstance(child, nodes.container) and "fl-question" in child["classes"]:
             continue
         if isinstance(child, nodes.section) and isinstance(child[0], nodes.title):
             title, id = child[0], child["ids"][0]
@@ -90,16 +93,17 @@ def keep(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         _kept(app, docname).write_text(text, encoding="utf-8")
 
 
-def terms(env: BuildEnvironment) -> list[dict[str, Any]]:
+def terms(app: Sphinx) -> list[dict[str, Any]]:
     """The entries of the glossary: all names of a term, its anchor and its definition."""
     found = []
-    for item in env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
+    page = app.env.get_and_resolve_doctree(GLOSSARY, app.builder)
+    for item in page.findall(nodes.definition_list_item):
         names = [term for term in item.children if isinstance(term, nodes.term)]
         definition = item.next_node(nodes.definition)
         found.append({
             "names": [plain(term) for term in names],
             "url": f"{GLOSSARY}.html#{names[0]['ids'][0]}",
-            "says": UNRESOLVED.sub("", html.unescape(_text(definition))),
+            "says": plain(definition),
         })  # fmt: skip
     return found
 
@@ -125,7 +129,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
 def ask(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Put the script and the glossary on the page of the search."""
     if page == "search" and app.builder.name == "html":
-        entries = json.dumps(terms(app.env), separators=(",", ":")).replace("</", "<\\/")
+        entries = json.dumps(terms(app), separators=(",", ":")).replace("</", "<\\/")
         app.add_js_file(None, body=f"window.featlearnTerms = {entries};")
         app.add_js_file("search.js", loading_method="defer")
 

@@ -38,6 +38,7 @@ KINDS = ("definition", "assumption", "proposition", "lemma", "theorem", "corolla
 PLAIN = LatexNodes2Text(math_mode="text")
 SIMPLER = (  # what it would lose
     (r"\\\|", "‖"),
+    (r"\\ne\b", "≠"),
     (r"\\[td]frac", r"\\frac"),
     (r"\\math(?:cal|bb)\s*", ""),
     (r"(\\(?:log|exp|sin|cos|min|max|sup))\s+(?=\w)", r"\1\\ "),

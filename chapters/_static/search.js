@@ -37,9 +37,9 @@
     const best = [...found.values()].sort((a, b) => b.score - a.score).slice(0, 12);
     const pages = await Promise.all(best.map(({ result }) => result.data()));
     if (term) entry(new URL(term.url, root).href, term.names[0], "glossary", plain(term.says));
-    // A section that has the word in its name comes first; what is for lecturers, and the bibliography, last.
+    // A section that has the word in its name comes first; what is for lecturers last.
     const named = ({ title }) => asked.some((name) => title.toLowerCase().includes(name.toLowerCase()));
-    const place = ({ url, sub_results }) => (/appendix\/(instructor|bibliography)/.test(url) ? 2 : sub_results.some(named) ? 0 : 1);
+    const place = ({ url, sub_results }) => (/appendix\/instructor/.test(url) ? 2 : sub_results.some(named) ? 0 : 1);
     for (const page of pages.sort((a, b) => place(a) - place(b))) {
       if (term && page.url.includes("appendix/glossary")) continue;
       const weight = (part) => part.weighted_locations.reduce((sum, at) => sum + at.balanced_score, 0);

@@ -201,7 +201,7 @@ def assert_same_laws(found, network, angles, labels, grid):
 def path(page, name, panel, kind):
     """The corners of the path of a kind in a panel, in pixels of the drawing, shape (n, 2)."""
     drawn = (
-        page.locator(f"#fig-live-{name} .fl-panel")
+        page.locator(f"[data-live={name}] .fl-panel")
         .nth(panel)
         .locator(f"path.fl-curve[class='fl-curve {kind}']")
     )
@@ -227,14 +227,14 @@ def assert_drawn(page, name, panel, kind, x, y):
 
 
 def says(page, name):
-    return page.locator(f"#fig-live-{name} .fl-says").inner_text()
+    return page.locator(f"[data-live={name}] .fl-says").inner_text()
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_axes_say_what_the_panels_draw(page, name):
     figure(page, name)
     panels = page.evaluate(
-        f"""[...document.querySelectorAll("#fig-live-{name} .fl-panel")].map(panel =>
+        f"""[...document.querySelectorAll("[data-live={name}] .fl-panel")].map(panel =>
           [...panel.querySelectorAll(".fl-axes text")].map(text => [text.textContent,
             ...["text-anchor", "x", "y"].map(key => text.getAttribute(key))]))"""
     )
@@ -271,7 +271,9 @@ def assert_figure_is_right(page, read):
         f"Largest standard deviation: {widest[0]} after training, {widest[1]} for the posterior."
     )
     for panel, x, y in ((0, angles, labels), (1, np.cos(angles), np.sin(angles))):
-        handles = page.locator("#fig-live-circle .fl-panel").nth(panel).locator(".fl-handle").all()
+        handles = (
+            page.locator("[data-live=circle] .fl-panel").nth(panel).locator(".fl-handle").all()
+        )
         places = [re.findall(r"-?[\d.]+", handle.get_attribute("transform")) for handle in handles]
         np.testing.assert_allclose(
             np.array(places, dtype=float), pixels(page, "circle", panel, x, y), atol=0.06
@@ -279,7 +281,7 @@ def assert_figure_is_right(page, read):
 
 
 def handle(page, panel, point):
-    return page.locator("#fig-live-circle .fl-panel").nth(panel).locator(".fl-handle").nth(point)
+    return page.locator("[data-live=circle] .fl-panel").nth(panel).locator(".fl-handle").nth(point)
 
 
 def middle(page, panel, point):
@@ -322,7 +324,7 @@ def test_circle_dragged_far_and_on_the_ring(page):
     assert read("live.points[2].angle") == pytest.approx(math.pi)
     assert_figure_is_right(page, read)
     x, y = middle(page, 1, 4)
-    ring = page.locator("#fig-live-circle .fl-ring").bounding_box()
+    ring = page.locator("[data-live=circle] .fl-ring").bounding_box()
     centre = ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2
     drag(page, 1, 4, centre[0] + 30 - x, centre[1] - 30 - y)
     assert read("live.points[4].angle") == pytest.approx(math.pi / 4, abs=0.03)
@@ -356,8 +358,8 @@ def test_circle_by_keys_and_controls(page):
 
     page.keyboard.press("End")
     assert read("live.points[1].angle") == pytest.approx(math.pi)
-    page.locator("#fig-live-circle input").fill("5")
-    page.locator("#fig-live-circle select").select_option("erf")
+    page.locator("[data-live=circle] input").fill("5")
+    page.locator("[data-live=circle] select").select_option("erf")
     assert (read("live.network.depth"), read("live.network.activation")) == (5, "erf")
     assert_figure_is_right(page, read)
     page.get_by_role("button", name="Reset the points").click()
@@ -456,7 +458,7 @@ def test_flow_by_sliders(page):
         read("live.eigenvalues"), path_of.eigenvalues.flip(0)[:20], rtol=1e-10
     )
     K_x = torch.as_tensor(names["trig"](grid) @ Phi.T)
-    time, direction = page.locator("#fig-live-flow input").all()
+    time, direction = page.locator("[data-live=flow] input").all()
     labels = (path_of.eigenvectors.T @ torch.as_tensor(y)).flip(0)[:20].abs().numpy()
     s = path_of.eigenvalues.flip(0)[:20].numpy()
     zero = pixels(page, "flow", 1, [1], [0])[0, 1]
@@ -469,7 +471,7 @@ def test_flow_by_sliders(page):
         assert_drawn(page, "flow", 0, "fl-blue", grid, f)
         heights = [
             float(bar.get_attribute("height"))
-            for bar in page.locator("#fig-live-flow rect.fl-bar-done").all()
+            for bar in page.locator("[data-live=flow] rect.fl-bar-done").all()
         ]
         tops = pixels(page, "flow", 1, labels, labels * -np.expm1(-s * t))[:, 1]
         np.testing.assert_allclose(heights, zero - tops, atol=0.06)
@@ -492,7 +494,7 @@ def test_flow_by_sliders(page):
     learned = f"{100 * -np.expm1(-s[2] * t):.3g}"
     assert says(page, "flow") == f"Direction 3, eigenvalue {s[2]:.3g}: {learned}\u00a0% learned."
     chosen = [
-        bar.get_attribute("class") for bar in page.locator("#fig-live-flow rect.fl-bar").all()
+        bar.get_attribute("class") for bar in page.locator("[data-live=flow] rect.fl-bar").all()
     ]
     assert [i for i, name in enumerate(chosen) if "fl-chosen" in name] == [2]
 
@@ -500,18 +502,18 @@ def test_flow_by_sliders(page):
 @pytest.mark.parametrize(("kind", "width"), [("erf mean-field", 4096), ("relu", 8)])
 def test_width_shows_the_stored_ensembles(page, kind, width):
     read, stored = figure(page, "width"), STORED["width"]
-    slider = page.locator("#fig-live-width input")
+    slider = page.locator("[data-live=width] input")
     slider.focus()
     for _ in range(10):
         page.keyboard.press("ArrowRight" if width == 4096 else "ArrowLeft")
-    page.locator("#fig-live-width select").select_option(kind)
+    page.locator("[data-live=width] select").select_option(kind)
     assert (read("live.width"), read("live.kind")) == (width, kind)
     run = stored["runs"][f"{kind}/{width}"]
     grid = np.linspace(-np.pi, np.pi, 121)
     for colour, f, linear in zip(
         ("blue", "orange", "green"), run["network"], run["linear"], strict=True
     ):
-        left = page.locator("#fig-live-width .fl-panel").first
+        left = page.locator("[data-live=width] .fl-panel").first
         assert left.locator(f"path.fl-{colour}").count() == 2
         assert_drawn(page, "width", 0, f"fl-{colour}", grid, f)
         assert_drawn(page, "width", 0, f"fl-{colour} fl-dashed", grid, linear)
@@ -521,12 +523,12 @@ def test_width_shows_the_stored_ensembles(page, kind, width):
     assert_drawn(
         page, "width", 1, "fl-blue fl-band", there_and_back, np.concatenate([low, high[::-1]])
     )
-    mark = page.locator("#fig-live-width .fl-dot-blue")
+    mark = page.locator("[data-live=width] .fl-dot-blue")
     place = [float(mark.get_attribute(key)) for key in ("cx", "cy")]
     np.testing.assert_allclose(
         place, pixels(page, "width", 1, [width], [run["gap"][1]])[0], atol=0.06
     )
-    dots = page.locator("#fig-live-width .fl-panel").first.locator(".fl-dot-ink").all()
+    dots = page.locator("[data-live=width] .fl-panel").first.locator(".fl-dot-ink").all()
     places = [[float(dot.get_attribute(key)) for key in ("cx", "cy")] for dot in dots]
     angles = (live.ANGLES + np.pi) % (2 * np.pi) - np.pi
     np.testing.assert_allclose(
@@ -541,8 +543,8 @@ def test_width_shows_the_stored_ensembles(page, kind, width):
 
 def test_neurons_turn(page):
     figure(page, "neurons")
-    stored, slider = STORED["neurons"], page.locator("#fig-live-neurons input")
-    mark = page.locator("#fig-live-neurons .fl-mark")
+    stored, slider = STORED["neurons"], page.locator("[data-live=neurons] input")
+    mark = page.locator("[data-live=neurons] .fl-mark")
     last = len(stored["arrows"]) - 1
     for stop, (tips, aligned) in enumerate(zip(stored["arrows"], stored["aligned"], strict=True)):
         slider.fill(str(stop))
@@ -581,7 +583,7 @@ def test_the_still_serves_without_scripts_and_in_print(unscripted, page, name):
     assert plain.locator(f"#fig-live-{name} img").is_visible()
     plain.close()
     figure(page, name)
-    image, box = page.locator(f"#fig-live-{name} img"), page.locator(f"#fig-live-{name} .fl-live")
+    image, box = page.locator(f"#fig-live-{name} img"), page.locator(f"[data-live={name}]")
     assert box.is_visible() and image.is_visible() == (name in KEPT)
     page.emulate_media(media="print")
     assert image.is_visible() and not box.is_visible()
@@ -595,7 +597,7 @@ def test_a_figure_that_fails_leaves_the_still(page):
     page.wait_for_load_state("load")
     assert site.errors == ["broken"]
     assert page.locator("#fig-live-flow img").is_visible()
-    assert page.locator("#fig-live-flow .fl-live").count() == 0
+    assert page.locator("[data-live=flow]").count() == 0
 
 
 # The figures that stand with their stills
@@ -608,7 +610,7 @@ def show(value):
 
 def dots(page, name, panel, kind):
     """Where the visible dots of a kind are, in pixels of the drawing, shape (n, 2)."""
-    script = f"""kind => [...document.querySelectorAll("#fig-live-{name} .fl-panel")[{panel}]
+    script = f"""kind => [...document.querySelectorAll("[data-live={name}] .fl-panel")[{panel}]
       .querySelectorAll("circle")]
       .filter(dot => dot.getAttribute("class").startsWith(kind) && dot.style.display !== "none")
       .map(dot => ["cx", "cy"].map(key => Number(dot.getAttribute(key))))"""
@@ -617,7 +619,7 @@ def dots(page, name, panel, kind):
 
 def test_race_shows_the_stored_runs(page):
     figure(page, "race")
-    stored, (samples, dimension) = STORED["race"], page.locator("#fig-live-race input").all()
+    stored, (samples, dimension) = STORED["race"], page.locator("[data-live=race] input").all()
     for i, d in enumerate(stored["d"]):
         dimension.fill(str(i))
         runs, points = stored["runs"][str(d)], stored["points"][str(d)]
@@ -680,7 +682,7 @@ def test_lift_counts_what_the_plane_separates(page):
 
 def test_lazy_turns_from_frozen_to_moved(page):
     figure(page, "lazy")
-    stored, dial = STORED["lazy"], page.locator("#fig-live-lazy input")
+    stored, dial = STORED["lazy"], page.locator("[data-live=lazy] input")
     grid = np.linspace(-np.pi, np.pi, len(stored["stops"][0]["network"]))
     for stop, run in enumerate(stored["stops"]):
         dial.fill(str(stop))
@@ -709,7 +711,7 @@ def test_the_stored_dial_is_what_training_gives():
 
 def test_modes_are_learned_one_after_the_other(page):
     figure(page, "modes")
-    stored, time = STORED["modes"], page.locator("#fig-live-modes input")
+    stored, time = STORED["modes"], page.locator("[data-live=modes] input")
     grid = np.linspace(0, 2 * np.pi, len(stored["f_kernel"][0]))
     for stop in range(0, len(stored["time"]), 4):
         time.fill(str(stop))
@@ -724,12 +726,12 @@ def test_modes_are_learned_one_after_the_other(page):
 
 def test_staircase_shows_the_stored_fractions(page):
     figure(page, "staircase")
-    stored, samples = STORED["staircase"], page.locator("#fig-live-staircase input")
+    stored, samples = STORED["staircase"], page.locator("[data-live=staircase] input")
     for stop in range(len(stored["n"])):
         samples.fill(str(stop))
         for panel, name in enumerate(("kernel", "network")):
             bars = (
-                page.locator("#fig-live-staircase .fl-panel")
+                page.locator("[data-live=staircase] .fl-panel")
                 .nth(panel)
                 .locator(".fl-bar-done")
                 .all()
@@ -749,7 +751,7 @@ def test_staircase_shows_the_stored_fractions(page):
 
 def test_target_takes_one_step(page):
     read = figure(page, "target")
-    *degrees, samples = page.locator("#fig-live-target input").all()
+    *degrees, samples = page.locator("[data-live=target] input").all()
     for c, at in (([0, 4, 0, 0], 3), ([0, 0, 4, 0], 6), ([1, 2, 0, 3], 5), ([4, 0, 0, 0], 1)):
         samples.fill(str(at))
         for slider, value in zip(degrees, c, strict=True):
@@ -785,16 +787,16 @@ def test_target_takes_one_step(page):
 def test_a_figure_plays_until_a_hand_comes(chromium):
     page = tab(chromium)
     figure(page, "modes")
-    time, button = page.locator("#fig-live-modes input"), page.locator("#fig-live-modes button")
-    page.locator("#fig-live-modes .fl-live").scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelector('#fig-live-modes input').valueAsNumber > 1")
+    time, button = page.locator("[data-live=modes] input"), page.locator("[data-live=modes] button")
+    page.locator("[data-live=modes]").scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelector('[data-live=modes] input').valueAsNumber > 1")
     assert button.inner_text() == "Pause"
     time.fill("5")
     assert button.inner_text() == "Play"
     page.wait_for_timeout(1200)
     assert time.input_value() == "5"
     button.click()
-    page.wait_for_function("document.querySelector('#fig-live-modes input').valueAsNumber > 5")
+    page.wait_for_function("document.querySelector('[data-live=modes] input').valueAsNumber > 5")
     button.click()
     assert button.inner_text() == "Play"
     page.close()
@@ -803,7 +805,7 @@ def test_a_figure_plays_until_a_hand_comes(chromium):
 def test_nothing_plays_where_motion_is_reduced(page):
     figure(page, "modes")
     page.wait_for_timeout(1200)
-    assert page.locator("#fig-live-modes input").input_value() == "0"
+    assert page.locator("[data-live=modes] input").input_value() == "0"
 
 
 @pytest.mark.parametrize(("name", "place"), COPIES.items())

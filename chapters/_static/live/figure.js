@@ -30,10 +30,10 @@
   /* One panel: axes, ticks and labels in an SVG whose inside is addressed in the units of the data. */
   class Panel {
     constructor(parent, { width = 340, height = 270, x, y, log = "", ticks, names = [], title, role = "img", round = false }) {
-      if (PHONE.matches && !round) height *= 0.75; // both panels and the controls on one screen
+      if (PHONE.matches && !round) height *= 0.62; // all panels and the controls on one screen
       const margin = { left: names[1] ? 50 : 32, right: 12, top: 14, bottom: names[0] ? 46 : 28 };
-      this.svg = add(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role, "aria-label": title, class: "fl-panel" });
-      const most = !PHONE.matches || !round ? 100 : width < 200 ? 47 : 72; // per cent of the figure's width
+      this.svg = add(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role, "aria-label": title, class: `fl-panel${round ? " fl-round" : ""}` });
+      const most = !PHONE.matches || !round ? 100 : width < 200 ? 45 : 62; // per cent of the figure's width
       this.svg.style.flex = `${width} 1 ${0.75 * width}px`;
       this.svg.style.maxWidth = `min(${most}%, ${1.35 * width}px)`;
       const scale = ([low, high], from, to, logarithmic) => {
@@ -135,20 +135,30 @@
   /* The frame of a live figure: the panels, their key, a line that says what is seen, the controls. It takes the place of
      the still picture, or stands below it if the picture shows more and the text speaks of it. */
   class Frame {
-    constructor(figure, how, keep) {
+    constructor(figure, name, how, keep) {
       const stills = figure.querySelectorAll(":is(img, .fl-stack)");
       this.box = document.createElement("div");
       this.box.className = "fl-live";
-      if (keep) figure.append(this.box);
+      this.box.dataset.live = name;
+      if (keep) Frame.text(figure).after(this.box);
       else {
         stills[0].before(this.box);
         for (const still of stills) still.classList.add("fl-still");
       }
+      const says = add(this.box, "p", { class: "fl-how" });
+      add(says, "strong", {}, "Try it.");
+      says.append(` ${how}`);
       this.panels = add(this.box, "div", { class: "fl-panels" });
       this.key = add(this.box, "p", { class: "fl-legend" });
       this.says = add(this.box, "p", { class: "fl-says", role: "status" });
       this.controls = add(this.box, "div", { class: "fl-controls" });
-      add(this.box, "p", { class: "fl-how" }, how);
+    }
+
+    /* Where what is said of the still picture ends: after its figure, or after the paragraph that says what to see. */
+    static text(figure) {
+      let next = (figure.closest(".cell") ?? figure).nextElementSibling;
+      while (next?.matches(".cell")) next = next.nextElementSibling;
+      return next?.textContent.startsWith("What to see") ? next : (figure.closest(".cell") ?? figure);
     }
 
     slider(name, { max, value, text, change, min = 0 }) {
@@ -224,7 +234,7 @@
   function live(name, how, build, { keep = false } = {}) {
     const figure = document.querySelector(`#fig-live-${name}, #picture-fig-live-${name}`);
     const data = JSON.parse(document.getElementById(`live-${name}`).textContent);
-    const frame = new Frame(figure, how, keep && !figure.id.startsWith("picture-"));
+    const frame = new Frame(figure, name, how, keep && !figure.id.startsWith("picture-"));
     try {
       figure.live = build(frame, data);
     } catch (error) {

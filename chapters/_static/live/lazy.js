@@ -3,7 +3,7 @@
   "use strict";
   const { Panel, add, live, range, show } = window.featlearn;
 
-  const how = "Turn the dial: the output scale α. The network is αf, trained to the same time from the same initial weights.";
+  const how = "Turn the dial: the network is αf, trained to the same time from the same initial weights.";
   live("lazy", how, (frame, data) => {
     const plane = new Panel(frame.panels, {
       height: 300, width: 320, round: true, x: [-8, 8], y: [-8, 8], names: ["first input weight", "second input weight"],

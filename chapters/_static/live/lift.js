@@ -11,7 +11,7 @@
       return { x: radius * Math.cos(angle), y: radius * Math.sin(angle), label: data.label[i] };
     });
     const space = new Panel(frame.panels, {
-      height: 300, round: true, x: [-1.7, 1.7], y: [-1.1, 1.9], ticks: [[], []], title: "The points in three dimensions, and a plane",
+      height: 300, round: true, x: [-1.85, 1.85], y: [-1.1, 1.9], ticks: [[], []], names: ["height: lift · (x₁² + x₂²)"], title: "The points in three dimensions, and a plane",
     });
     const floor = new Panel(frame.panels, {
       height: 300, width: 310, round: true, x: [-1.5, 1.5], y: [-1.5, 1.5], names: ["x₁", "x₂"],
