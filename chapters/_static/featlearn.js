@@ -3,6 +3,11 @@ const BOXES = "article :is(figure, .katex-display, .fl-scroll, .pst-scrollable-t
 // Sections that are far from the screen are not laid out (content-visibility in featlearn.css): they wait.
 const laidOut = element => element.checkVisibility({contentVisibilityAuto: true});
 
+// All is laid out where a place on the page is gone to: a link to a section, a search result, a page that one comes back to.
+const layOut = () => document.documentElement.classList.add("fl-laid-out");
+if (location.hash || performance.getEntriesByType("navigation")[0]?.type !== "navigate") layOut();
+addEventListener("click", event => event.target.closest?.("a[href*='#']") && layOut(), true);
+
 // What scrolls sideways can be reached with the keyboard (the theme does so for code alone), and fades where it goes on.
 function reach(root) {
   for (const box of [...root.querySelectorAll(BOXES)].filter(laidOut)) {

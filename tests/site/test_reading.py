@@ -144,3 +144,15 @@ def test_reading_goes_on_where_it_stopped(chromium):
     site.open(PAGE)
     assert page.locator(".fl-resume").count() == 0, "a page that was read starts at its top"
     context.close()
+
+
+@pytest.mark.parametrize("place", ["exam-questions", "four-lectures"])
+def test_a_link_leads_to_its_section(chromium, place):
+    page = tab(chromium)
+    browser.Folder(page, SITE, BASE).open(f"chapters/appendix/instructor.html#{place}")
+    page.wait_for_function(
+        """id => { const {top} = document.getElementById(id).getBoundingClientRect();
+                   return top > -5 && top < innerHeight / 2 }""",
+        arg=place,
+    )
+    page.close()
