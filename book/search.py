@@ -72,7 +72,11 @@ def _numbers(env: BuildEnvironment, docname: str) -> dict[str, str]:
 
     sections = env.toc_secnumbers.get(docname, {})
     blocks = env.toc_fignumbers.get(docname, {})
-    return {anchor.removeprefix("#"): joined(number) for anchor, number in sections.items()} | {
+    return {
+        anchor.removeprefix("#"): joined(number)
+        for anchor, number in sections.items()
+        if number  # the lowest have none
+    } | {
         label: f"{kind.title()} {joined(number)}"
         for kind, numbers in blocks.items()
         for label, number in numbers.items()

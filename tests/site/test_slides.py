@@ -110,7 +110,7 @@ def test_every_page_has_a_deck_with_its_statements_and_figures(decks, texts):
 def test_the_plan_is_in_the_speakers_notes(texts):
     notes = " ".join(note.get_text() for text in texts.values() for note in text.select("aside"))
     notes = " ".join(notes.split())
-    plan = article((SITE / f"{slides.PLAN}.html").read_text(encoding="utf-8"))
+    plan = slides.page(SITE, slides.PLAN)
     weeks = [h for h in plan.select("h3") if re.search(r"Week \d+:", h.get_text())]
     assert len(weeks) == 12
     for week in weeks:
