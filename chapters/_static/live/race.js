@@ -4,7 +4,7 @@
   const { Panel, live, show } = window.featlearn;
   const percent = (error) => `${show(100 * error, 2)}\u00a0%`;
 
-  const how = "Move the number of samples and the dimension. Each dot on the left is a new input and what was predicted for it.";
+  const how = "Move the samples or the dimension. Each dot is a new input and its prediction.";
   live("race", how, (frame, data) => {
     const left = new Panel(frame.panels, {
       x: [-3.1, 3.1], y: [-1.9, 4], names: ["z = u · x, the direction nobody knows", "prediction"],
