@@ -72,6 +72,19 @@ def test_a_page_is_run_under_new_seeds_and_grows_stale(tmp_path, monkeypatch, ca
     assert replication.current("01_a", path, tmp_path) is None
 
 
+def test_a_replication_is_carried_over_to_the_same_records_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(replication, "STORE", tmp_path)
+    monkeypatch.setattr(replication, "stored", lambda page: {"fingerprint": "old", "claims": {}})
+    store, before = tmp_path / "a-b.json", [claim(0.5)]
+    other = [claim(0.5 + 1e-4)], [claim(0.5, limits=(0.0, 2.0))], [claim(0.5)] * 2
+    for after in other:
+        assert not replication.carry("a/b", before, after, "old", "new")
+    assert not replication.carry("a/b", before, before, "another", "new")
+    assert not store.exists()
+    assert replication.carry("a/b", before, [claim(0.5 + 1e-9)], "old", "new")
+    assert json.loads(store.read_text(encoding="utf-8"))["fingerprint"] == "new"
+
+
 @pytest.mark.parametrize("command", ["replicate", "plant"])
 def test_an_unknown_page_is_refused(command, capsys):
     assert main([command, "02_b"]) == 1
