@@ -1,14 +1,20 @@
-const BOXES = "article :is(figure, .katex-display, .fl-scroll, .pst-scrollable-table-container)";
+const BOXES = "article :is(pre, figure, .katex-display, .fl-scroll, .pst-scrollable-table-container)";
 
 // Sections that are far from the screen are not laid out (content-visibility in featlearn.css): they wait.
 const laidOut = element => element.checkVisibility({contentVisibilityAuto: true});
+
+// They have no size either: the theme asks every block of code for its own when the page has come, which would lay out all.
+for (const size of ["scrollWidth", "clientWidth", "scrollHeight", "clientHeight"]) {
+  const {get} = Object.getOwnPropertyDescriptor(Element.prototype, size);
+  Object.defineProperty(Element.prototype, size, {configurable: true, get() { return laidOut(this) ? get.call(this) : 0; }});
+}
 
 // All is laid out where a place on the page is gone to: a link to a section, a search result, a page that one comes back to.
 const layOut = () => document.documentElement.classList.add("fl-laid-out");
 if (location.hash || performance.getEntriesByType("navigation")[0]?.type !== "navigate") layOut();
 addEventListener("click", event => event.target.closest?.("a[href*='#']") && layOut(), true);
 
-// What scrolls sideways can be reached with the keyboard (the theme does so for code alone), and fades where it goes on.
+// What scrolls sideways can be reached with the keyboard, and fades where it goes on.
 function reach(root) {
   for (const box of [...root.querySelectorAll(BOXES)].filter(laidOut)) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
@@ -33,6 +39,7 @@ const settle = root => { fold(root); reach(root); };
 addEventListener("DOMContentLoaded", () => {
   new ResizeObserver(() => settle(document)).observe(document.querySelector("main"));
   document.addEventListener("contentvisibilityautostatechange", event => event.skipped || settle(event.target), true);
+  document.addEventListener("toggle", event => settle(event.target), true);
   // A button is called what it shows.
   for (const button of document.querySelectorAll(".search-button-field, details.hide > summary"))
     button.removeAttribute("aria-label");
