@@ -213,12 +213,27 @@ def Laplace(bandwidth: float | Tensor = 1.0) -> Matern:
     return Matern(0.5, bandwidth)
 
 
+def _on_chip(kernel: Kernel, X: Tensor, Y: Tensor) -> Callable[[Tensor], Tensor] | None:
+    """The product with k(X, Y) that writes no entry, where `featlearn.fused` has it: on a GPU, with
+    Triton, in float32.
+    """
+    if X.device.type != "cuda" or X.dtype != torch.float32:
+        return None
+    try:
+        from featlearn import fused
+    except ImportError:  # without Triton
+        return None
+    return fused.product(kernel, X, Y)
+
+
 class KernelOperator:
     r"""$v \mapsto (K + \lambda I)\,v$ for $K = k(X, X)$, block by block: K is never stored.
 
     A block of `block` × `block` entries is computed, used for its own product and, by symmetry, for
     that of its mirror image, and dropped. One product costs about $n^2/2$ kernel evaluations. Where
-    memory allows, `cache` keeps the first blocks between products.
+    memory allows, `cache` keeps the first blocks between products. On a GPU, in float32, the
+    kernels that `featlearn.fused` knows leave no entry behind; then `block` and `cache` are not
+    used.
 
     Parameters
     ----------
@@ -252,6 +267,7 @@ class KernelOperator:
         self._kept: dict[tuple[int, int], Tensor] = {}
         self.evaluations = 0
         self.peak_entries = 0
+        self._fused = _on_chip(kernel, self.X, self.X)
 
     def __len__(self) -> int:
         return len(self.X)
@@ -278,6 +294,9 @@ class KernelOperator:
             raise ValueError(f"v must have shape ({len(self)},), got {tuple(v.shape)}")
         blocks = [slice(i, min(i + self.block, len(self))) for i in range(0, len(self), self.block)]
         low = v.to(self.X.dtype)
+        if self._fused is not None and not differentiated(v):
+            self.evaluations += len(self) ** 2
+            return self.ridge * v + self._fused(low).to(v.dtype)
         out = self.ridge * v
         with validate.memory(_advice(self.X, self.block)):
             for i, rows in enumerate(blocks):
@@ -531,6 +550,8 @@ class KernelRegression(TensorRegressor):
         r"""$f(x) = K_x\alpha$ for the (m, d) points X, (m,) or (m, k), computed in blocks of K."""
         points = self._new_data(X).to(self.X_fit_)
         alpha, block = self.alpha_.to(points.dtype), _block(self.block, points)
+        if (fused := _on_chip(self.kernel_, points, self.X_fit_)) is not None:
+            return self._returned(fused(alpha), X)
         parts = list(zip(self.X_fit_.split(block), alpha.split(block), strict=True))
 
         def values(rows: Tensor) -> Tensor:

@@ -214,6 +214,24 @@ def _tile_function(
     return tile
 
 
+def by_angle(
+    rule: Recursion, X: Tensor, Y: Tensor, wanted: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor] | None:
+    r"""What makes the kernel a function of the angle: unit vectors $u_i$ and $w_j$, lengths $p_i$
+    and $q_j$, and the coefficients of a polynomial $P$ with $k(x_i, y_j) = p_iP(z_{ij})q_j$,
+    $z_{ij} = \frac2\pi\arcsin\langle u_i, w_j\rangle$.
+
+    None where lengths matter otherwise. Not differentiable.
+    """
+    rule = replace(rule, sigma_w=float(rule.sigma_w), sigma_b=float(rule.sigma_b))
+    sides = [(Z, rule.layer(Z.square().mean(dim=1))) for Z in ((X,) if Y is X else (X, Y))]
+    curves = _curves_for(rule, sides[0][1], sides[-1][1], [wanted])
+    if curves is None:
+        return None
+    (u, p), (w, q) = [(_units(rule, Z, q), q.sqrt()) for Z, q in (sides[0], sides[-1])]
+    return u, w, p, q, curves[0]
+
+
 def _units(rule: Recursion, X: Tensor, q: Tensor) -> Tensor:
     r"""Unit vectors with $\Sigma^1(x, x') = \sqrt{\Sigma^1(x, x)\,\Sigma^1(x', x')}\,\langle u,
     u'\rangle$: along $(\sigma_w x/\sqrt d,\ \sigma_b)$.

@@ -15,6 +15,7 @@ from hypothesis import settings
 from book import browser, notebooks
 
 os.environ["FEATLEARN_PROGRESS"] = "off"
+os.environ["TRITON_INTERPRET"] = "1"  # kernels for a GPU run on the CPU
 os.environ.pop("FEATLEARN_SEED", None)
 os.environ.pop("FEATLEARN_SCALE", None)
 if sys.platform == "linux" and "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit it
