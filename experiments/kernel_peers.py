@@ -28,6 +28,10 @@ from featlearn.ntk import NTK
 ROUNDS, BLOCK = 3, 16384
 CASES = [("gaussian", 2**16, 10), ("gaussian", 2**16, 100), ("ntk", 2**15, 10)]
 LIBRARIES = ("torch", "triton", "pykeops", "gpytorch", "linear_operator", "neural-tangents", "jax")
+MOVED = (
+    *("Jaxpr", "JaxprEqn", "Literal", "ShapedArray", "Value", "Var", "AbstractValue"),
+    *("Primitive", "DShapedArray", "zeros_like_p", "add_jaxvals_p"),
+)
 
 
 def compiled(X: Tensor, v: Tensor, bandwidth: float) -> Callable[[], Tensor]:
@@ -82,7 +86,13 @@ def gpytorch(X: Tensor, v: Tensor, bandwidth: float) -> Callable[[], Tensor]:
 def neural_tangents(X: Tensor, v: Tensor) -> Callable[[], Tensor]:
     """The tangent kernel of neural-tangents, compiled, with its product."""
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    jax, nt = import_module("jax"), import_module("neural_tangents")
+    jax = import_module("jax")
+    for public in (jax.core, jax.interpreters.ad):  # 0.6.5 asks for names that jax has moved
+        for name in MOVED:
+            if not hasattr(public, name):
+                setattr(public, name, object)
+    sys.modules.setdefault("jax.util", import_module("jax._src.util"))
+    nt = import_module("neural_tangents")
     stax = nt.stax
     dense = [stax.Dense(1, W_std=2**0.5, b_std=None) for _ in range(3)]
     *_, kernel = stax.serial(dense[0], stax.Relu(), dense[1], stax.Relu(), dense[2])
