@@ -341,6 +341,44 @@ def images(device: str) -> list[dict[str, Any]]:
     return found
 
 
+def parts() -> dict[str, list[float]]:
+    """Seconds of the steps of one block of a product on a CPU, of other ways to compute its
+    exponentials, and of the whole block, as it is and compiled; by turns.
+    """
+    import numexpr
+
+    rng = seeding.stream("scale/parts", "torch")
+    u, w = torch.randn(2, 2048, D + 2, generator=rng)
+    v = torch.randn(2048, generator=rng)
+    S = -(u @ w.T).square()
+    K, s = torch.empty_like(S), S.numpy()
+
+    def block(u: Tensor, w: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        K = (u @ w.T).clamp_(max=0).exp_()
+        return K @ v, K.T @ v
+
+    compiled = torch.compile(block)
+    ways = {
+        "matrix product": lambda: torch.mm(u, w.T, out=K),
+        "no positive exponents": lambda: torch.clamp(S, max=0, out=K),
+        "exponential": lambda: torch.exp(S, out=K),
+        "two products with the vector": lambda: (K @ v, K.T @ v),
+        "a copy": lambda: K.copy_(S),
+        "exponential, numpy": lambda: np.exp(s, out=K.numpy()),
+        "exponential, numexpr": lambda: numexpr.evaluate("exp(s)", out=K.numpy()),
+        "exponential, 16 bits": lambda: S.bfloat16().exp(),
+        "whole": lambda: block(u, w, v),
+        "whole, compiled": lambda: compiled(u, w, v),
+    }
+    for run in ways.values():
+        run()
+    found = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, run in ways.items():
+            found[name].append(float(f"{seconds_of(run, least=0.5):.4g}"))
+    return found
+
+
 def beyond(device: str) -> dict[str, Any]:
     """What the direct solver says where K does not fit."""
     n = 4 * LIMITS[device]["direct"] if device == "cuda" else HUGE // 10
@@ -380,6 +418,8 @@ def measure(device: str, largest: int) -> dict[str, Any]:
 
         result |= {"huge": huge(device), "images": images(device)}
         result["peers"] = kernel_peers.measure()
+    else:
+        result["parts"] = parts()
     after = ceilings(device)  # the better of two rounds: a disturbance only slows
     best = {name: max(rate, after[name]) for name, rate in before.items()}
     return result | {"ceilings": {name: float(f"{rate:.4g}") for name, rate in best.items()}}
