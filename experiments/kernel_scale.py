@@ -365,7 +365,7 @@ def parts() -> dict[str, list[float]]:
         "two products with the vector": lambda: (K @ v, K.T @ v),
         "a copy": lambda: K.copy_(S),
         "exponential, numpy": lambda: np.exp(s, out=K.numpy()),
-        "exponential, numexpr": lambda: numexpr.evaluate("exp(s)", out=K.numpy()),
+        "exponential, numexpr": lambda: numexpr.evaluate("exp(s)", {"s": s}, out=K.numpy()),
         "exponential, 16 bits": lambda: S.bfloat16().exp(),
         "whole": lambda: block(u, w, v),
         "whole, compiled": lambda: compiled(u, w, v),
