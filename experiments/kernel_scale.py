@@ -348,9 +348,11 @@ def parts() -> dict[str, list[float]]:
     import numexpr
 
     rng = seeding.stream("scale/parts", "torch")
-    u, w = torch.randn(2, 2048, D + 2, generator=rng)
-    v = torch.randn(2048, generator=rng)
-    S = -(u @ w.T).square()
+    x, y = torch.randn(2, 2048, D, generator=rng) / BANDWIDTH
+    one, v = torch.ones(2048, 1), torch.randn(2048, generator=rng)
+    u = torch.cat([x, -x.square().sum(1, keepdim=True) / 2, one], dim=1)
+    w = torch.cat([y, one, -y.square().sum(1, keepdim=True) / 2], dim=1)
+    S = u @ w.T
     K, s = torch.empty_like(S), S.numpy()
 
     def block(u: Tensor, w: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
