@@ -6,9 +6,7 @@ last cell of a page calls `table`, which shows all of them and raises `ClaimFail
 of those that failed. A prediction or a comparison names its rival, what would be measured if the
 statement were wrong in the most plausible way; a rule that accepts the rival fails.
 
-`equals`, `bound`, `ordering`, `exponent` and `leave_open` settle a claim at once: they print one
-line and raise if the rule is broken. The scoreboard reads all records with `read`; there is no
-other register.
+The scoreboard reads all records with `read`; there is no other register.
 
 Measured digits follow the sign ``≈`` in the printed line. They are this machine's and this seed's;
 nbval masks them (see ``tests/sanitize.cfg``), because the rule has already judged them.
@@ -41,16 +39,11 @@ __all__ = [
     "Claim",
     "ClaimFailed",
     "PowerLaw",
-    "bound",
     "comparison",
     "crossing",
-    "equals",
-    "exponent",
     "fit_power_law",
     "identity",
-    "leave_open",
     "not_shown",
-    "ordering",
     "prediction",
     "read",
     "table",
@@ -60,7 +53,7 @@ LEVEL = 0.999  # of the intervals of comparisons
 
 
 class ClaimFailed(AssertionError):
-    """A measurement broke the rule of its claim."""
+    """Measurements broke the rules of their claims."""
 
 
 _last_settled = time.perf_counter()
@@ -81,19 +74,6 @@ def _named(claim: Claim) -> Claim:
     return replace(claim, seconds=_lap())
 
 
-def _settle(claim: Claim) -> Claim:
-    validate.text(claim.source, "source")
-    claim = _named(claim)
-    if get_ipython() is None:
-        print(claim.line())
-    else:
-        data = {"text/plain": claim.line(), "text/html": claim.card()}
-        display(data, raw=True, metadata={RECORD: asdict(claim)})
-    if claim.verdict == "fails":
-        raise ClaimFailed(claim.line())
-    return claim
-
-
 def _values(measured: Array, name: str, *, finite: bool = False) -> np.ndarray:
     """`measured` as a float array; infinity becomes NaN, which meets no rule."""
     tensor = validate.as_tensor(measured, name, finite=finite)
@@ -101,129 +81,21 @@ def _values(measured: Array, name: str, *, finite: bool = False) -> np.ndarray:
     return np.where(np.isfinite(values), values, np.nan)
 
 
+def _over(measured: Array, curve: np.ndarray, name: str) -> np.ndarray:
+    """The measured values, over the curve if it is more than a number."""
+    values = _values(measured, "measured")
+    if curve.size == 1:
+        return values
+    if values.ndim > 0 and values.shape[-curve.ndim :] != curve.shape:
+        raise ValueError(
+            f"measured must have the shape of {name}, {curve.shape}, got {values.shape}"
+        )
+    return values / curve
+
+
 def _summary(values: np.ndarray) -> tuple[float, tuple[float, float] | None]:
     spread = (float(values.min()), float(values.max())) if values.size > 1 else None
     return float(np.median(values)), spread
-
-
-def _verdict(holds: bool | np.bool_) -> str:
-    return "holds" if holds else "fails"
-
-
-def equals(
-    id: str, says: str, *, predicted: float, measured: Array, tol: float, source: str
-) -> Claim:
-    """Every measured value lies within `tol` of `predicted`.
-
-    `measured` is a number or one number per seed; NaN fails.
-    """
-    predicted, tol = validate.real(predicted, "predicted"), validate.real(tol, "tol", at_least=0)
-    values = _values(measured, "measured")
-    middle, spread = _summary(values)
-    rule = f"each within {_short(tol)} of {_short(predicted)}"
-    verdict = _verdict(np.all(np.abs(values - predicted) <= tol))
-    return _settle(Claim(id, says, source, _short(predicted), rule, verdict, middle, spread))
-
-
-def bound(
-    id: str,
-    says: str,
-    *,
-    measured: Array,
-    source: str,
-    at_most: Array | None = None,
-    at_least: Array | None = None,
-) -> Claim:
-    """Every measured value respects a bound from above or below.
-
-    The bound is one number, or one for each measured value (a curve under a curve); then the record
-    shows the ratio measured / bound, which must stay on the right side of 1.
-    """
-    if at_most is not None and at_least is None:
-        name, given = "at_most", at_most
-    elif at_least is not None and at_most is None:
-        name, given = "at_least", at_least
-    else:
-        raise ValueError("exactly one of at_most and at_least must be given")
-    limit, values = _values(given, name, finite=True), _values(measured, "measured")
-    is_curve = limit.size > 1
-    if is_curve:
-        if limit.shape != values.shape:
-            raise ValueError(
-                f"measured must have the shape of {name}, {limit.shape}, got {values.shape}"
-            )
-        if np.any(limit <= 0):
-            raise ValueError(f"{name} must be positive where it is given value by value")
-        values, limit = values / limit, np.ones(1)
-    limit = limit.ravel()
-    word, sign = ("at most", "≤") if at_least is None else ("at least", "≥")
-    holds = np.all(values <= limit) if at_least is None else np.all(values >= limit)
-    middle, spread = _summary(values)
-    what = "measured / bound" if is_curve else "each"
-    predicted = "a bound, point by point" if is_curve else f"{word} {_short(limit[0])}"
-    rule = f"{what} {sign} {_short(limit[0])}"
-    return _settle(Claim(id, says, source, predicted, rule, _verdict(holds), middle, spread))
-
-
-def ordering(
-    id: str, says: str, *, smaller: Array, larger: Array, source: str, factor: float = 1.0
-) -> Claim:
-    """`larger` exceeds `smaller` by at least `factor`, seed by seed.
-
-    Both are positive; the record shows the ratio larger / smaller.
-    """
-    factor = validate.real(factor, "factor", above=0)
-    low, high = _values(smaller, "smaller"), _values(larger, "larger")
-    if low.shape != high.shape:
-        raise ValueError(
-            f"smaller and larger must have the same shape, got {low.shape} and {high.shape}"
-        )
-    if not (np.all(low > 0) and np.all(high > 0)):
-        raise ValueError("smaller and larger must be positive and finite")
-    ratios = high / low
-    middle, spread = _summary(ratios)
-    rule = f"ratio ≥ {_short(factor)} for each"
-    verdict = _verdict(np.all(ratios >= factor))
-    return _settle(
-        Claim(id, says, source, f"ratio above {_short(factor)}", rule, verdict, middle, spread)
-    )
-
-
-def exponent(
-    id: str, says: str, *, predicted: float, fit: PowerLaw, within: float, source: str
-) -> Claim:
-    """The fitted exponent agrees with the prediction.
-
-    The interval over seeds must be narrow (half-width at most `within`, so that the claim can
-    fail), and contain the prediction or lie inside predicted ± `within`.
-    """
-    predicted = validate.real(predicted, "predicted")
-    within = validate.real(within, "within", above=0)
-    low, high = validate.instance(fit, "fit", PowerLaw).interval
-    narrow = (high - low) / 2 <= within
-    close = low <= predicted <= high or (predicted - within <= low and high <= predicted + within)
-    close_to = f"contains {_short(predicted)} or lies within {_short(within)} of it"
-    rule = f"interval at most {_short(2 * within)} wide, {close_to}"
-    verdict = _verdict(narrow and close)
-    return _settle(
-        Claim(id, says, source, _short(predicted), rule, verdict, fit.exponent, fit.interval)
-    )
-
-
-def leave_open(
-    id: str,
-    says: str,
-    *,
-    reason: str,
-    source: str,
-    predicted: str = "",
-    measured: Array | None = None,
-) -> Claim:
-    """A claim that this book cannot show at its scale: counted as open, never as passed."""
-    validate.text(reason, "reason")
-    validate.instance(predicted, "predicted", str)
-    middle, spread = (None, None) if measured is None else _summary(_values(measured, "measured"))
-    return _settle(Claim(id, says, source, predicted, "", "open", middle, spread, reason))
 
 
 _recorded: dict[str, Claim] = {}  # of this page, by id: a cell that runs again replaces its own
@@ -290,13 +162,13 @@ def prediction(
     centre = 1.0 if is_curve else float(target.ravel()[0])
 
     def shown(values: Array) -> np.ndarray:
-        return _values(values, "measured") / (target if is_curve else 1)
+        return _over(values, target, "predicted")
 
     middle, spread = _summary(shown(measured))
     what = "each measured / predicted" if is_curve else "each"
     rule = f"{what} within {_short(tol)} of {_short(centre)}"
     said = "a curve, point by point" if is_curve else _short(centre)
-    claim = Claim(id, says, "", said, rule, "", middle, spread, kind="prediction")
+    claim = Claim(id, says, said, rule, "", middle, spread, kind="prediction")
     return _judged(
         replace(claim, limits=(centre - tol, centre + tol)),
         lambda values: bool(np.all(np.abs(shown(values) - centre) <= tol)),
@@ -310,7 +182,7 @@ def _law(id: str, says: str, fit: PowerLaw, predicted: float, rival: Rival) -> C
     other = validate.real(rival[1], "rival")
     rule = f"interval contains {_short(predicted)} and excludes {_short(other)}"
     claim = Claim(
-        id, says, "", _short(predicted), rule, "", fit.exponent, fit.interval, kind="prediction"
+        id, says, _short(predicted), rule, "", fit.exponent, fit.interval, kind="prediction"
     )
 
     def accepts(exponent: float) -> bool:
@@ -328,10 +200,12 @@ def _bounded(
     name, given = ("at_most", at_most) if at_least is None else ("at_least", at_least)
     limit = _values(given, name, finite=True)
     is_curve = limit.size > 1
+    if is_curve and np.any(limit <= 0):
+        raise ValueError(f"{name} must be positive where it is given value by value")
     edge = 1.0 if is_curve else float(limit.ravel()[0])
 
     def shown(values: Array) -> np.ndarray:
-        return _values(values, "measured") / (limit if is_curve else 1)
+        return _over(values, limit, name)
 
     def accepts(values: Array) -> bool:
         found = shown(values)
@@ -342,7 +216,7 @@ def _bounded(
     what = "each measured / bound" if is_curve else "each"
     said = "a bound, point by point" if is_curve else f"{word} {_short(edge)}"
     claim = Claim(
-        id, says, "", said, f"{what} {sign} {_short(edge)}", "", middle, spread, kind="prediction"
+        id, says, said, f"{what} {sign} {_short(edge)}", "", middle, spread, kind="prediction"
     )
     limits = (None, edge) if at_least is None else (edge, None)
     return _judged(replace(claim, limits=limits), accepts, measured, rival)
@@ -389,7 +263,6 @@ def comparison(
     claim = Claim(
         id,
         says,
-        "",
         f"ratio above {_short(factor)}",
         f"99.9 % interval of the mean ratio above {_short(factor)}, {len(logs)} pairs",
         "",
@@ -406,13 +279,12 @@ def identity(id: str, says: str, *, gap: Array, tol: float) -> Claim:
     """True by algebra: only a bug breaks it. The largest `gap` is at most `tol`."""
     tol = validate.real(tol, "tol", at_least=0)
     largest = float(np.max(np.abs(_values(gap, "gap"))))
-    verdict = _verdict(largest <= tol)
+    verdict = "holds" if largest <= tol else "fails"
     rule = f"largest gap ≤ {_short(tol)}"
     return _record(
         Claim(
             id,
             says,
-            "",
             "equality",
             rule,
             verdict,
@@ -430,7 +302,7 @@ def not_shown(
     validate.text(reason, "reason")
     validate.instance(predicted, "predicted", str)
     middle, spread = (None, None) if measured is None else _summary(_values(measured, "measured"))
-    return _record(Claim(id, says, "", predicted, "", "open", middle, spread, reason, kind="open"))
+    return _record(Claim(id, says, predicted, "", "open", middle, spread, reason, kind="open"))
 
 
 def _counted(found: list[Claim]) -> str:

@@ -1,8 +1,7 @@
-"""The record of a claim: what a notebook stores, in one line of text, and as a block of HTML."""
+"""The record of a claim: what a notebook stores, and in one line of text."""
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,19 +17,18 @@ KINDS = ("prediction", "comparison", "identity", "open")
 
 @dataclass(frozen=True)
 class Claim:
-    """One settled claim, as stored in a notebook.
+    """One claim, as stored in a notebook.
 
     `id` is an id of the syllabus, with a dot and a name of its own where an item has several claims
     (``ker-flow.order``). `predicted` and `rule` are text; `measured` and `interval` are numbers.
-    `seconds` is the time since the claim before it was settled, for the first one since this module
-    was imported; so the seconds of a notebook add up to its running time from there to the last
-    claim. `kind` is one of `KINDS`, or empty on pages that do not sort their claims; `rival` says
-    what the rule rejects, and `limits` between which numbers it lets the measured values lie.
+    `seconds` is the time since the claim before it was recorded, for the first one since this
+    module was imported; so the seconds of a notebook add up to its running time from there to the
+    last claim. `kind` is one of `KINDS`; `rival` says what the rule rejects, and `limits` between
+    which numbers it lets the measured values lie.
     """
 
     id: str
     says: str
-    source: str
     predicted: str
     rule: str
     verdict: str
@@ -43,7 +41,7 @@ class Claim:
     limits: tuple[float | None, float | None] | None = None
 
     def _ipython_display_(self) -> None:
-        """Nothing: a claim is shown once, when it is settled."""
+        """Nothing: claims are shown in the table of their page."""
 
     def line(self) -> str:
         """The claim in one line of text."""
@@ -82,28 +80,6 @@ class Claim:
             return ""
         spread = "" if self.interval is None else " [{}, {}]".format(*map(_short, self.interval))
         return f"≈ {_short(self.measured)}{spread}"
-
-    def card(self) -> str:
-        """The claim as a small block of HTML, for the book and Colab."""
-        facts = [
-            ("predicted", self.predicted),
-            ("measured", self.measurement()),
-            ("rule", self.rule),
-        ]
-        if self.verdict == "open":
-            facts[-1] = ("not shown here", self.reason)
-        rows = "".join(
-            f'<span class="fl-fact"><span class="fl-key">{key}</span> {html.escape(value)}</span>'
-            for key, value in facts
-            if value
-        )
-        verdict = f"{SIGNS[self.verdict]} {self.verdict}"
-        return (
-            f'<div class="fl-claim fl-{self.verdict}" id="{self.anchor}">'
-            f'<div class="fl-head"><span class="fl-verdict">{verdict}</span> '
-            f"<code>{self.id}</code> {html.escape(self.says)}</div>"
-            f'<div class="fl-facts">{rows}</div></div>'
-        )
 
 
 def _plain(number: float) -> str:

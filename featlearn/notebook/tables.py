@@ -102,6 +102,28 @@ def milliseconds(seconds: list[float]) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def products(cases: Iterable[Mapping[str, Any]]) -> str:
+    """Times of products with a kernel matrix by several libraries, and their ratios to the fused
+    product; `cases` are those that the experiment ``kernel-scale`` stored.
+    """
+    rows = []
+    for case in cases:
+        kernel = "tangent kernel, 3 layers" if case["case"] == "ntk" else case["case"].capitalize()
+        for name, seconds in case["seconds"].items():
+            middle, low, high = ratios(case["seconds"], name, "fused")
+            rows.append(
+                (
+                    Cell(f"{kernel}, n = {case['n']:,}, d = {case['d']}", is_head=True),
+                    name,
+                    milliseconds(seconds),
+                    f"{middle:.3g} [{low:.3g}, {high:.3g}]",
+                    f"{case['errors'][name]:.0e}",
+                )
+            )
+    head = ("product", "library", "ms", "over fused", "relative error")
+    return table("One product with a kernel matrix", head, rows, kind="fl-speed")
+
+
 def times(result: Mapping[str, Any], kind: str) -> str:
     """Times of tangent kernels: medians, their ratios to ours, and the range of these over rounds.
 

@@ -135,13 +135,13 @@ def swap(number, old, new):
 
 def good():
     """A small notebook that obeys every rule."""
-    claim = Claim("ker-x", "s", "S", "1", "r", "holds", 1.0)
+    claim = Claim("ker-x", "s", "1", "r", "holds", 1.0)
     record, line = asdict(claim), claim.line()
     cells = [
         new_markdown_cell("# Title\n\nWe found {glue:text}`size`."),
         new_code_cell(notebooks.SETUP.format(url=URL), execution_count=1),
         new_code_cell(
-            "claims.equals('ker-x')",
+            "claims.prediction('ker-x')",
             execution_count=2,
             outputs=[
                 new_output("display_data", {"text/plain": line}, metadata={claims.RECORD: record}),
@@ -272,7 +272,7 @@ def test_the_type_of_a_generator_is_allowed():
 
 
 def test_claim_calls_count_as_one_line():
-    source = "claims.equals(\n" + ",\n".join(f"    a{i}=1" for i in range(30)) + ",\n)"
+    source = "claims.prediction(\n" + ",\n".join(f"    a{i}=1" for i in range(30)) + ",\n)"
     assert rules._length(source) == 1
     assert rules._length("def f():\n    return 1\n\n\nx = 2") == 3
 
@@ -442,7 +442,10 @@ def test_cell_ids_are_deterministic_and_unique():
 RESEEDED = """\
 from featlearn import stream
 from featlearn.notebook import claims
-claims.bound("ker-a", "s", measured=stream("x").random(), at_most={limit}, source="S")
+claims.prediction(
+    "ker-a", "s", measured=stream("x").random(), at_most={limit}, rival=("none", 2.0)
+)
+claims.table()
 """
 
 
@@ -519,7 +522,6 @@ BOARD = {
         Claim(
             "ker-a",
             "a < b",
-            "",
             "<1",
             "r",
             "holds",
@@ -533,14 +535,13 @@ BOARD = {
             "b",
             "",
             "",
-            "",
             "open",
             reason="too large & too slow",
             seconds=0.5,
             kind="open",
         ),
     ],
-    "02_b.ipynb": [Claim("rf-a", "c", "", "1", "r", "holds", 1.0, kind="identity")],
+    "02_b.ipynb": [Claim("rf-a", "c", "1", "r", "holds", 1.0, kind="identity")],
 }
 
 

@@ -13,7 +13,7 @@ from featlearn.notebook.claims import Claim
 
 def claim(measured, verdict="holds", limits=(0.0, 1.0), interval=None):
     return Claim(
-        "ker-a", "a", "", "", "r", verdict, measured, interval, kind="prediction", limits=limits
+        "ker-a", "a", "", "r", verdict, measured, interval, kind="prediction", limits=limits
     )
 
 

@@ -31,7 +31,7 @@ import featlearn
 from featlearn import activations, damian, kernels, networks, shi
 from featlearn.damian.target import LatentPolynomial
 from featlearn.damian.target import Sample as WeightedSample
-from featlearn.notebook import claims, fits
+from featlearn.notebook import claims
 from featlearn.shi.data import Patterns
 
 mpl.use("Agg")
@@ -42,6 +42,7 @@ RNG = np.random.default_rng
 NOT_A_DOOR = {  # module, class or function: why it is not called with bad arguments
     "validate": "the checks themselves",
     "recursion": "the core of NNGP and NTK, which check for it",
+    "fused": "called by operators and regression, which check for it",
     "notebook.tables": "makes HTML of results that the package stores",
     "estimators": "what estimators inherit",
     "kernels.differentiated": "takes anything",
@@ -81,7 +82,6 @@ PASSED_ON = {  # (function, parameter): why NaN or infinity may go in and come o
         "z",
     ): "acts entry by entry, also in a network that diverges",
     ("networks.Network.", "X"): "called in every step of a training, which checks X once",
-    ("notebook.claims.leave_open", "measured"): "an open claim has no verdict",
     ("notebook.claims.not_shown", "measured"): "an open claim has no verdict",
     ("notebook.fits.crossing", "y"): "nobody knows where a curve with a NaN crosses",
     ("notebook.plot.", "x"): "NaN leaves a gap in a curve",
@@ -202,7 +202,6 @@ EXAMPLES = {  # by the name of the parameter
     "experiment": lambda: lambda rng, n: rng.standard_normal() + n,
     "file": lambda: None,
     "first": lambda: 3,
-    "fit": lambda: fits.PowerLaw(0.5, (0.49, 0.51), 1.0),
     "fmt": lambda: ".2f",
     "function": lambda: torch.tanh,
     "g": lambda: square,
@@ -288,7 +287,6 @@ EXAMPLES = {  # by the name of the parameter
     "weight_decay": lambda: 0.1,
     "width": lambda: 4,
     "widths": lambda: (3, 4, 1),
-    "within": lambda: 0.1,
     "workers": lambda: 1,
     "x": lambda: np.array([1.0, 2.0, 4.0]),
     "y": y,
@@ -348,11 +346,8 @@ CALLS = {  # by the name of the function: what differs from EXAMPLES
     "notation.to_signs": {},
     "notation.unscaled_features": {"theta": y},
     "notebook.fits.PowerLaw": {"exponent": lambda: 0.5, "prefactor": lambda: 1.0},
-    "notebook.claims.bound": {"at_least": None},
     "notebook.fits.crossing": {"y": lambda: SEEDS_BY_X()[:, ::-1], "level": lambda: 2.5},
-    "notebook.claims.exponent": {"predicted": lambda: 0.5},
     "notebook.fits.fit_power_law": {"y": SEEDS_BY_X, "resamples": lambda: 100},
-    "notebook.claims.leave_open": {"predicted": lambda: "a slope"},
     "notebook.claims.prediction": {
         "measured": lambda: [1.0, 1.1],
         "predicted": lambda: 1.0,
