@@ -226,6 +226,14 @@ def test_stored_times_at_scale(device):
             assert p["error fused"] < 1e-6
 
 
+def test_the_table_of_products_compares_with_the_fused_one():
+    seconds = {"fused": [0.002, 0.002], "in blocks": [0.02, 0.03]}
+    case = {"case": "gaussian", "n": 1024, "d": 10, "seconds": seconds}
+    html = tables.products([{**case, "errors": {"fused": 1e-7, "in blocks": 2e-7}}])
+    assert "Gaussian, n = 1,024, d = 10" in html
+    assert "<td>in blocks</td><td>25</td><td>12.5 [10, 15]</td><td>2e-07</td>" in html
+
+
 # --- a chapter at full scale ------------------------------------------------------------------
 
 CELLS = (

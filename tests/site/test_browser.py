@@ -43,6 +43,22 @@ def test_formulas_stand_without_scripts(chromium):
     page.close()
 
 
+LAID_OUT = """() => [...document.querySelectorAll("article pre")].map(
+  pre => [pre.checkVisibility({contentVisibilityAuto: true}), pre.scrollWidth > 0])"""
+
+
+def test_loading_lays_out_no_section_that_is_far_away(site):
+    site.open(ONE)
+    laid_out, sized = zip(*site.page.evaluate(LAID_OUT), strict=True)
+    assert laid_out == sized and not any(laid_out[5:]) and len(laid_out) > 20
+    assert not site.page.evaluate("document.documentElement.classList.contains('fl-laid-out')")
+    far = site.page.locator("article pre").nth(12)
+    far.evaluate("pre => pre.closest('details')?.setAttribute('open', '')")
+    far.evaluate("pre => { pre.textContent = 'x'.repeat(999); }")
+    far.scroll_into_view_if_needed()
+    site.page.wait_for_function("pre => pre.tabIndex === 0", arg=far.element_handle())
+
+
 def test_a_formula_keeps_its_source_and_an_error_is_shown():
     inline = '<span class="math notranslate">\\(a-b &lt; c\\)</span>'
     numbered = (
