@@ -98,6 +98,12 @@ def test_names_differ_and_every_kernel_and_solver_is_named():
     assert [name for name in solvers if name not in text] == ["Solution"]
 
 
+@pytest.fixture(autouse=True)
+def without_launches(monkeypatch):
+    """A simulated device launches no kernel; `test_fused` has an interpreter for them."""
+    monkeypatch.setattr(kernels, "_on_chip", lambda *points: None)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_case_keeps_the_rule_and_its_device(case):
     """On a simulated device no tensor of the CPU meets one of the device, and values stay.
