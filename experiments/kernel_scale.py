@@ -39,7 +39,8 @@ from featlearn.kernels import (
 from featlearn.notebook import progress
 from featlearn.ntk import NTK
 
-D, NOISE, BANDWIDTH, RIDGE, RANK = 10, 0.1, 2.0, 0.1, 500
+D, NOISE, BANDWIDTH, RIDGE = 10, 0.1, 2.0, 0.1
+COLUMNS, MORE = 500, 2000  # of the preconditioner of all points
 GOAL = 0.05
 HUGE = 10**7
 COPIES = (1, 5, 21, 171)  # of the images, turned and moved
@@ -51,11 +52,12 @@ LIMITS = {
         "richardson": 2**18,
         "cg": 2**19,
         "nystrom": 2**20,
+        "nystrom, more columns": 2**20,
         "nystrom, in blocks": 2**18,
         "centres": 2**20,
     },
 }
-LONG = {"cpu": 2**13, "cuda": 2**16}  # beyond, every solver runs once
+LONG = {"cpu": 2**13, "cuda": 2**20}  # beyond, every solver runs once
 ROUNDS = 3
 
 
@@ -108,8 +110,10 @@ class Meter:
     The predictor is that of coefficients at the points X.
     """
 
-    def __init__(self, X: Tensor, X_test: np.ndarray, clean: np.ndarray, device: str) -> None:
-        self.X, self.device = X, device
+    def __init__(
+        self, X: Tensor, X_test: np.ndarray, clean: np.ndarray, device: str, goal: float
+    ) -> None:
+        self.X, self.device, self.goal = X, device, goal
         self.X_test = torch.as_tensor(X_test).to(X)
         self.clean = torch.as_tensor(clean).to(X)
         self.start, self.spent = clock(device), 0.0
@@ -123,7 +127,7 @@ class Meter:
 
     def __call__(self, alpha: Tensor) -> bool:
         before = clock(self.device)
-        reached = self.error(alpha) <= GOAL
+        reached = self.error(alpha) <= self.goal
         self.spent += clock(self.device) - before
         return reached
 
@@ -183,14 +187,14 @@ def centres(n: int) -> int:
     return min(n, max(2048, round(8 * math.sqrt(n))))
 
 
-def solve(solver: str, n: int, run: int, device: str) -> dict[str, Any]:
+def solve(solver: str, n: int, run: int, device: str, goal: float = GOAL) -> dict[str, Any]:
     """Seconds until the test error is at most the goal, iterations, and the error then."""
     X, y, X_test, clean = problem(n, run)
     kernel, labels = Gaussian(BANDWIDTH), torch.as_tensor(y, device=device)
     points = torch.as_tensor(X).to(device, torch.float64 if solver == "direct" else torch.float32)
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    meter = Meter(points, X_test, clean, device)
+    meter = Meter(points, X_test, clean, device, goal)
     rng = seeding.stream(f"scale/pivots/{run}")
     if solver == "direct":
         alpha = KernelRegression(kernel, RIDGE, "cholesky").fit(points, labels).alpha_
@@ -209,7 +213,8 @@ def solve(solver: str, n: int, run: int, device: str) -> dict[str, Any]:
             else:
                 P = None
                 if solver.startswith("nystrom"):
-                    P = nystrom_preconditioner(kernel, points, RIDGE, RANK, rng)
+                    columns = MORE if solver.endswith("more columns") else COLUMNS
+                    P = nystrom_preconditioner(kernel, points, RIDGE, columns, rng)
                 found = linalg.conjugate_gradients(
                     A, labels, preconditioner=P, tolerance=1e-8, callback=meter
                 )
@@ -392,33 +397,59 @@ def beyond(device: str) -> dict[str, Any]:
     raise RuntimeError(f"the direct solver was expected to run out of memory at n = {n}")
 
 
+def solvers(device: str, largest: int) -> list[dict[str, Any]]:
+    """Every solver for all n up to its limit, by turns; programs are compiled off the clock."""
+    limits = {name: min(limit, largest) for name, limit in LIMITS[device].items()}
+    del limits["product"]
+    runs = []
+    for k in progress(range(10, int(math.log2(max(limits.values()))) + 1), "solvers"):
+        names = [name for name in limits if 2**k <= limits[name]]
+        for name in names:
+            solve(name, 2**k, 0, device, math.inf)
+        for run in range(ROUNDS if 2**k <= LONG[device] else 1):
+            runs += [solve(name, 2**k, run, device) for name in names]
+    return runs
+
+
+def by_block(n: int = 2**16) -> dict[str, list[float]]:
+    """Seconds of a product in blocks of other sizes on a GPU, `ROUNDS` times, by turns."""
+    X, v = gaussians(n, D, "cuda")
+    entries = in_blocks(Gaussian(BANDWIDTH))
+    ways = {rows: KernelOperator(entries, X, block=rows) for rows in (2048, 4096, 8192, 16384)}
+    found: dict[str, list[float]] = {str(rows): [] for rows in ways}
+    for _ in range(ROUNDS):
+        for rows, A in ways.items():
+            A(v)
+            found[str(rows)].append(float(f"{seconds_of(lambda A=A: A(v), 'cuda', least=0.2):.4g}"))
+    return found
+
+
 def measure(device: str, largest: int) -> dict[str, Any]:
     """All times on one device, for n = 2¹⁰ up to the limits."""
     command = f"python -m experiments kernel-scale --device {device}"
     origin = stored.origin(
         command if largest == 2**20 else f"{command} --largest {largest}", device
     )
-    limits = {name: min(limit, largest) for name, limit in LIMITS[device].items()}
-    sizes = [2**k for k in range(10, int(math.log2(max(limits.values()))) + 1)]
-    solvers = [name for name in limits if name != "product"]
     before = ceilings(device)
     result = {
         **origin,
-        "problem": {"d": D, "noise": NOISE, "bandwidth": BANDWIDTH, "ridge": RIDGE, "rank": RANK},
+        "problem": {
+            "d": D,
+            "noise": NOISE,
+            "bandwidth": BANDWIDTH,
+            "ridge": RIDGE,
+            "columns": COLUMNS,
+            "more columns": MORE,
+        },
         "goal": GOAL,
         "products": products(device),
+        "solvers": solvers(device, largest),
+        "beyond": beyond(device),
     }
-    for name in solvers:
-        solve(name, 2**12, 0, device)
-    runs = []
-    for n in progress(sizes, "solvers"):
-        for run in range(ROUNDS if n <= LONG[device] else 1):
-            runs += [solve(name, n, run, device) for name in solvers if n <= limits[name]]
-    result |= {"solvers": runs, "beyond": beyond(device)}
     if device == "cuda":
         from experiments import kernel_peers
 
-        result |= {"huge": huge(device), "images": images(device)}
+        result |= {"blocks": by_block(), "huge": huge(device), "images": images(device)}
         result["peers"] = kernel_peers.measure()
     else:
         result["parts"] = parts()
