@@ -20,6 +20,7 @@ from featlearn import validate
 from featlearn.validate import Array
 
 MOST_DEGREE, MOST_DIMENSION = 10**4, 10**9
+PIECE = 2**14  # numbers that the cache holds together with those computed from them
 
 
 def _dimension(d: int, at_least: int) -> int:
@@ -80,7 +81,11 @@ def gegenbauer(degree: int, t: Array, d: int) -> np.ndarray:
     """
     degree = validate.integer(degree, "degree", at_least=0, at_most=MOST_DEGREE)
     d = _dimension(d, 3)
-    values = _gegenbauer(degree, _array(t, "t"), d)
+    t = _array(t, "t")
+    values = np.empty(t.shape)
+    for start in range(0, t.size, PIECE):
+        piece = slice(start, start + PIECE)
+        values.reshape(-1)[piece] = _gegenbauer(degree, t.reshape(-1)[piece], d)
     if not np.isfinite(values).all():
         raise ValueError("degree, t and d must be smaller: the polynomial overflows")
     return values

@@ -131,7 +131,7 @@ def test_a_term(made, tmp_path):
     nbgrader(root, "autograde", one)
     nbgrader(root, "autograde", two, "--student=[ab]*")  # an answer's check stops what never ends
     config.write_text(
-        config.read_text().replace("c.Execute.timeout = 300", "c.Execute.timeout = 20")
+        config.read_text().replace("c.Execute.timeout = 300", "c.Execute.timeout = 10")
     )
     nbgrader(root, "autograde", two, "--student=cem")  # nbgrader stops a cell that never ends
     nbgrader(root, "generate_feedback", one)
