@@ -1,5 +1,6 @@
 """Sphinx extension of the book: the index of theorems, theorems as results of the search, the
-scoreboard, claims and questions within a page, figures of other pages, what a link preview shows.
+scoreboard, claims and questions within a page, figures of other pages, what a link preview shows,
+the book in short.
 
 The address of the site follows from that of the repository, so ``_config.yml`` names the repository
 alone.
@@ -19,6 +20,8 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from docutils import nodes
+from docutils.statemachine import StringList
+from nbformat import NotebookNode
 from PIL import Image
 from pylatexenc.latex2text import LatexNodes2Text
 from sphinx.application import Sphinx
@@ -379,6 +382,36 @@ class Trust(SphinxDirective):
         return [nodes.paragraph("", "", *made, classes=["fl-trust"]), *messages]
 
 
+class InShort(SphinxDirective):
+    """``{in-short} CHAPTER``: the lines under "In short" of all pages of a chapter, each list under
+    a link to its page.
+    """
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        home = posixpath.dirname(self.env.docname)
+        lines: list[str] = []
+        for path in notebooks.lectures()[self.arguments[0]]:
+            title, said = in_short(notebooks.load(path))
+            page = posixpath.relpath(f"{CHAPTERS.name}/{notebooks.name(path)}.ipynb", home)
+            lines += [f"**[{title}]({page})**", "", *said, ""]
+        made = nodes.container(classes=["fl-in-short"])
+        self.state.nested_parse(StringList(lines, self.env.docname), 0, made)
+        return made.children
+
+
+def in_short(notebook: NotebookNode) -> tuple[str, list[str]]:
+    """The title of a page, and the items under its heading "In short"."""
+    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    title = re.search(r"^# (.+)$", text, re.MULTILINE)
+    found = re.search(r"^## In short\n+((?:- .+\n?)+)", text, re.MULTILINE)
+    if title is None or found is None:
+        raise ValueError('a page needs a title and a list under the heading "## In short"')
+    return title[1], found[1].splitlines()
+
+
 class Question(SphinxDirective):
     """``{question} How many?``: options that answer when they are opened.
 
@@ -549,6 +582,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("scoreboard", Scoreboard)
     app.add_directive("question", Question)
     app.add_directive("trust", Trust)
+    app.add_directive("in-short", InShort)
     app.add_role("claim", ClaimRole())
     app.add_role("colab", ColabRole())
     app.connect("config-inited", _configure)

@@ -8,9 +8,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
+from nbformat.v4 import new_notebook
 from sphinx.util.matching import Matcher
 
 from book import notebooks
+from book.site import in_short
 from featlearn.notebook import claims
 
 SITE = notebooks.ROOT / "_build" / "html"
@@ -127,3 +129,19 @@ def test_what_tests_leave_behind_is_no_page():
         "featlearn.egg-info/a.txt",
     ):
         assert excluded(path), path
+
+
+def test_the_book_in_short_has_the_last_lines_of_every_page():
+    text = page(SITE / "chapters/appendix/summary.html").text
+    lectures = [path for pages in notebooks.lectures().values() for path in pages]
+    for path in lectures:
+        title, said = in_short(notebooks.load(path))
+        assert f'href="../{notebooks.name(path)}.html"' in text and title in text
+        assert 3 <= len(said) <= 6
+    items = text[text.index("<article") : text.index("</article>")].count("<li>")
+    assert items == sum(len(in_short(notebooks.load(path))[1]) for path in lectures)
+
+
+def test_a_page_without_last_lines_is_named():
+    with pytest.raises(ValueError, match="In short"):
+        in_short(new_notebook())
