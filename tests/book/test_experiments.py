@@ -15,6 +15,7 @@ from experiments import (
     full_chapter,
     full_damian,
     kernel_scale,
+    mutations,
     stored,
     tangent_kernels,
     timing,
@@ -361,3 +362,31 @@ def test_the_full_run_writes_its_file(few_seeds, tmp_path, monkeypatch):
     assert found["seeds"] == 2
     assert set(small) <= set(found)
     assert len(list((tmp_path / "sweeps").iterdir())) == 4
+
+
+# --- planted faults ---------------------------------------------------------------------------
+
+
+def test_a_fault_changes_one_formula_and_nothing_else(monkeypatch, tmp_path):
+    (tmp_path / "one.py").write_text(
+        'def f(x):\n    """1 + 1."""\n    if x < 0:\n        raise ValueError(f"{x - 1}")\n'
+        "    return -x.sum(dim=1) * x[2]\n"
+    )
+    monkeypatch.setattr(mutations, "ROOT", tmp_path)
+    found = mutations.faults(mutations.Path("one.py"))
+    changes = [(fault.line, fault.old, fault.new) for fault, _ in found]
+    assert changes == [
+        (3, "x < 0", "(x > 0)"),
+        (3, "0", "(1)"),
+        (5, "-x.sum(dim=1)", "(x.sum(dim=1))"),
+        (5, "-x.sum(dim=1) * x[2]", "(-x.sum(dim=1) / x[2])"),
+        (5, "x.sum", "(x.mean)"),
+    ]
+    assert found[1][1].splitlines()[2] == "    if x < (1):"
+    assert all(source.count("\n") == 5 for _, source in found)
+
+
+def test_every_module_of_science_gets_its_share_of_faults():
+    chosen = [fault.module for fault, _ in mutations.drawn(120)]
+    assert len(chosen) >= 120
+    assert {str(path) for path in mutations.modules()} == set(chosen)
