@@ -39,7 +39,7 @@ def specify(folder: Path) -> None:
 
 
 def without_layout() -> None:
-    """Draw figures as they are, once, with the places of axes not worked out.
+    """Draw figures as they are, once and small, with the places of axes not worked out.
 
     nbval does not compare pictures, and working out their layout takes most of a figure's time.
     """
@@ -51,7 +51,7 @@ def without_layout() -> None:
     draw = FigureCanvasBase.print_figure
 
     def draw_once(canvas: FigureCanvasBase, *arguments: Any, **options: Any) -> Any:
-        return draw(canvas, *arguments, **options | {"bbox_inches": None})
+        return draw(canvas, *arguments, **options | {"bbox_inches": None, "dpi": 20})
 
     FigureCanvasBase.print_figure = draw_once
     ConstrainedLayoutEngine.execute = lambda engine, figure: None
