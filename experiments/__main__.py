@@ -33,7 +33,7 @@ EXPERIMENTS = {
     ),
     "kernel-scale": Experiment(
         "times kernel regression up to a million points, against the roofline",
-        "5",
+        "10",
         "scale_cpu.json, scale_cuda.json",
     ),
     "full-chapter": Experiment(
