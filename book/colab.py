@@ -17,8 +17,9 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -270,6 +271,13 @@ def plain(book: Book, page: str, source: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+@cache
+def _formatting() -> tuple[Any, Any]:
+    """pybtex's style and Markdown: finding a plugin reads what all packages say of themselves."""
+    style = find_plugin("pybtex.style.formatting", "plain")()
+    return style, find_plugin("pybtex.backends", "markdown")()
+
+
 def references(book: Book, sources: Iterable[str]) -> str:
     """The works that the sources cite, as a list."""
     cited = {
@@ -280,8 +288,7 @@ def references(book: Book, sources: Iterable[str]) -> str:
     }
     if not cited:
         return ""
-    style = find_plugin("pybtex.style.formatting", "plain")()
-    backend = find_plugin("pybtex.backends", "markdown")()
+    style, backend = _formatting()
     entries = style.format_entries([book.bibliography.entries[key] for key in sorted(cited)])
     texts = [
         re.sub(r"\\([^a-zA-Z])", r"\1", " ".join(entry.text.render(backend).split()))

@@ -60,7 +60,10 @@ def typeset(page: str) -> str:
         shown = rendered(html.unescape(match[2].strip()))
         return f"{match[1]}<!--tex {kept}-->{shown}<!--/tex-->"
 
-    return FORMULA.sub(formula, page)
+    pieces = (piece.partition("<!--tex ") for piece in page.split("<!--/tex-->"))
+    return "<!--/tex-->".join(  # what is set already is long, and is not looked at again
+        FORMULA.sub(formula, before) + mark + set for before, mark, set in pieces
+    )
 
 
 def sources(page: str) -> str:

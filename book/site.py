@@ -67,6 +67,7 @@ def address(repository: str) -> str:
     return f"https://{parts[0]}.github.io/{parts[1]}/"
 
 
+@cache
 def without_tex(tex: str) -> str:
     """A short formula in plain characters.
 
@@ -534,9 +535,7 @@ def _thin_images(app: Sphinx, exception: Exception | None) -> None:
     for path in Path(app.outdir, "_images").glob("*.png") if exception is None else ():
         with Image.open(path) as image:
             if image.mode != "P":
-                image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
-                    path, optimize=True
-                )
+                image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path)
 
 
 def _redirect(app: Sphinx, exception: Exception | None) -> None:

@@ -18,6 +18,8 @@ from bs4 import BeautifulSoup, Comment
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from book import maths
+
 FOLDER = "_tips"
 STARTS = re.compile(  # of a theorem, a reference, an equation, a term or a figure
     r'<(?P<tag>div|dt|figure)(?= )(?=[^>]* id="(?P<id>[^"]+)")'
@@ -45,7 +47,7 @@ def targets(body: str) -> Iterator[tuple[str, str]]:
 
 
 def bare(text: str, page: str) -> str:
-    """The HTML without links and ids; files are named from the root of the site."""
+    """The HTML without links, ids and comments; files are named from the root of the site."""
     soup = BeautifulSoup(text, "html.parser")
     for tag in soup.select("a.headerlink, script"):
         tag.decompose()
@@ -66,7 +68,10 @@ def _write(
     if doctree is None:
         return
     path = Path(app.outdir, FOLDER, f"{pagename}.js")
-    tips = {id: bare(text, pagename) for id, text in targets(context["body"])}
+    tips = {
+        id: re.sub("<!--.*?-->", "", maths.typeset(bare(text, pagename)), flags=re.DOTALL)
+        for id, text in targets(context["body"])
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     text = f"tips({json.dumps(pagename)}, {json.dumps(tips, ensure_ascii=False, indent=0)});\n"
     path.write_text(text, encoding="utf-8")
@@ -75,5 +80,6 @@ def _write(
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_js_file("tips.js", loading_method="defer")
-    app.connect("html-page-context", _write, priority=800)  # after all that changes the body
+    # after all that changes the body but for its formulas, which are long when they are set
+    app.connect("html-page-context", _write, priority=785)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,6 +6,7 @@ this file: it asks the server for one, hands over its files, folder and environm
 long as it. The first one to ask starts the server, which ends when its folder is removed.
 """
 
+import gc
 import json
 import os
 import signal
@@ -25,6 +26,7 @@ LOADED = (
     "scipy.stats",
     "sklearn.manifold",
     "torch",
+    "torch._dynamo",  # which the first gradient of a function loads
 )
 
 
@@ -85,6 +87,7 @@ def serve(path: str) -> None:
     for name in LOADED:
         import_module(name)
     without_layout()
+    gc.freeze()  # a kernel need not look for garbage in what it starts with
     del sys.path[0]  # the folder of this file
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the kernels
     with socket.socket(socket.AF_UNIX) as server:

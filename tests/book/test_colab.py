@@ -12,6 +12,7 @@ from book.myst import Directive, parse
 
 PATHS = notebooks.paths()
 PAGES = [path for pages in notebooks.lectures().values() for path in pages]
+FORGET = "%reset_selective -f ."  # as "%reset", which also looks at all that was ever loaded
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +176,7 @@ def verdicts(exported, tmp_path_factory):
         set_up, imports, *solved = answers
         code = [s for s in code if s not in ("claims.table()", colab.EXPERIMENT)]
         stubs = code[len(code) - 2 * len(asked(path)) :]
-        sources += ["%reset -f", set_up, imports, *stubs, "%reset -f", set_up, imports, *solved]
+        sources += [FORGET, set_up, imports, *stubs, FORGET, set_up, imports, *solved]
         ends[path] = len(sources)
     cells = [new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(sources)]
     notebook = notebooks.execute(new_notebook(cells=cells), folder, allow_errors=True)
