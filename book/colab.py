@@ -30,7 +30,7 @@ from pybtex.richtext import Text
 import featlearn
 from book import editions, exercises, maths, notebooks
 from book.myst import Directive, parse
-from book.site import claim_of, options
+from book.site import brief, claim_of, options
 
 SITE = notebooks.ROOT / "_build" / "html"
 TARGET = notebooks.ROOT / "_build" / "colab"
@@ -179,7 +179,7 @@ def role(book: Book, page: str, match: re.Match[str]) -> str:
             return ", ".join(f"{who} ({year})" for who, year in cited)
         return "(" + "; ".join(f"{who}, {year}" for who, year in cited) + ")"
     if name == "claim":
-        return claim_of(page, content).brief()
+        return brief(claim_of(page, content))
     if name == "term":
         return named["words"] if named else content
     if name in ("prf:ref", "eq", "numref", "ref"):

@@ -328,6 +328,11 @@ def claim_of(page: str, id: str) -> claims.Claim:
     return found[id]
 
 
+def brief(claim: claims.Claim) -> str:
+    """Prediction and measurement in a few words, with signs of minus in place of hyphens."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", claim.brief())
+
+
 def beside(page: str, claim: claims.Claim) -> str:
     """What stands in the margin beside a claim: its kind, what it rejects, how often it held."""
     parts = [claim.kind.capitalize()]
@@ -354,7 +359,7 @@ class ClaimRole(SphinxRole):
         except ValueError as error:
             message = self.inliner.reporter.error(str(error), line=self.lineno)
             return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
-        said, note = html.escape(claim.brief()), html.escape(beside(page, claim))
+        said, note = html.escape(brief(claim)), html.escape(beside(page, claim))
         shown = (
             f'<a class="fl-brief fl-{claim.verdict}" href="{there}#{claim.anchor}"'
             f' data-note="{note}">{said}</a>'

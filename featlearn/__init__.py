@@ -62,7 +62,7 @@ __all__ = [
     "stream",
     "wide",
 ]
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,7 @@
 """``make replicate``: what held under new seeds, by how much, and when it is out of date."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -110,3 +111,8 @@ def test_a_claim_in_a_sentence_must_be_recorded_on_its_page():
     assert extension.claim_of("01_kernels/4_structure", id).id == id
     with pytest.raises(ValueError, match=r"records no claim 'ker-flow\.order'"):
         extension.claim_of("01_kernels/4_structure", "ker-flow.order")
+
+
+def test_a_negative_number_has_a_sign_of_minus():
+    said = SimpleNamespace(brief=lambda: "✓ predicted -0.5, measured ≈ -4.79e-05 on page 1-2")
+    assert extension.brief(said) == "✓ predicted −0.5, measured ≈ −4.79e-05 on page 1-2"
