@@ -333,7 +333,7 @@ def brief(claim: claims.Claim) -> str:
     return re.sub(r"(?<![\w.])-(?=\d)", "−", claim.brief())
 
 
-def beside(page: str, claim: claims.Claim) -> str:
+def margin_note(page: str, claim: claims.Claim) -> str:
     """What stands in the margin beside a claim: its kind, what it rejects, how often it held."""
     parts = [claim.kind.capitalize()]
     if claim.rival:
@@ -359,7 +359,7 @@ class ClaimRole(SphinxRole):
         except ValueError as error:
             message = self.inliner.reporter.error(str(error), line=self.lineno)
             return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
-        said, note = html.escape(brief(claim)), html.escape(beside(page, claim))
+        said, note = html.escape(brief(claim)), html.escape(margin_note(page, claim))
         shown = (
             f'<a class="fl-brief fl-{claim.verdict}" href="{there}#{claim.anchor}"'
             f' data-note="{note}">{said}</a>'

@@ -74,7 +74,8 @@ class KernelFunction(ABC):
             X, Y = validate.pair(X, Y, (1, 2))
         if X.ndim == 1:
             return self.matrix(X[None], Y[None], same)[0, 0]
-        return self.matrix(X, Y, same)
+        with validate.pairs(X, Y):
+            return self.matrix(X, Y, same)
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def squared_distances(X: Array, Y: Array | None = None) -> Tensor:
         X = Y = validate.as_tensor(X, "X", 2)
     else:
         X, Y = validate.pair(X, Y, 2)
-    return _squared_distances(X, Y, same)
+    with validate.pairs(X, Y):
+        return _squared_distances(X, Y, same)
 
 
 def _squared_distances(X: Tensor, Y: Tensor, same: bool) -> Tensor:

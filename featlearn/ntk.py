@@ -56,9 +56,10 @@ class NTK(wide.WideKernel):
             X = Y = validate.as_tensor(X, "X", 2)
         else:
             X, Y = validate.pair(X, Y, 2)
-        nngp, ntk = recursion.kernels(
-            self.recursion, X, Y, same, [recursion.SIGMA, recursion.THETA]
-        )
+        with validate.pairs(X, Y):
+            nngp, ntk = recursion.kernels(
+                self.recursion, X, Y, same, [recursion.SIGMA, recursion.THETA]
+            )
         return nngp, ntk
 
 
@@ -171,12 +172,21 @@ def _inputs(X: Array, name: str, like: Tensor) -> Tensor:
 def _check_mode(model: torch.nn.Module) -> None:
     """Raise if a part of the module treats rows jointly or at random, as in training."""
     for part in model.modules():
-        random = isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0
+        if isinstance(part, torch.nn.RReLU):
+            raise ValueError("model must hold no RReLU, which torch.func cannot differentiate")
+        random = (isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0) or (
+            isinstance(part, torch.nn.MultiheadAttention) and part.dropout > 0
+        )
         joint = isinstance(part, torch.nn.modules.batchnorm._BatchNorm)
         if part.training and (random or joint):
             raise ValueError(
                 f"model must be in evaluation mode, as {type(part).__name__} treats rows "
                 f"{'at random' if random else 'jointly'} in training: call model.eval() first"
+            )
+        if joint and part.running_mean is None:
+            raise ValueError(
+                f"model must treat each row by itself, got {type(part).__name__} without running "
+                "statistics"
             )
 
 

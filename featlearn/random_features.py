@@ -74,7 +74,8 @@ class FeatureMap:
         else:
             X, Y = validate.pair(X, Y, 2)
             left, right = self._features(X, "X"), self._features(Y, "Y")
-        return left @ right.T / len(self.W)
+        with validate.pairs(left, right):
+            return left @ right.T / len(self.W)
 
 
 def _normal(p: int, d: int, rng: np.random.Generator, device: str | torch.device) -> Tensor:

@@ -191,7 +191,8 @@ def empirical_hessian(X: Array, y: Array) -> Tensor:
     X = validate.as_tensor(X, "X", 2, like=(y,))
     y = validate.as_tensor(y, "y", 1).to(X)
     validate.same_length(X, "X", y, "y")
-    return (X.T * y) @ X / len(y) - y.mean() * torch.eye(X.shape[1]).to(X)
+    with validate.pairs(X.T, X.T, "the columns of X"):
+        return (X.T * y) @ X / len(y) - y.mean() * torch.eye(X.shape[1]).to(X)
 
 
 def expected_square(

@@ -284,6 +284,16 @@ def memory(advice: str) -> Iterator[None]:
         raise
 
 
+@contextlib.contextmanager
+def pairs(X: Tensor, Y: Tensor, names: str = "X and Y") -> Iterator[None]:
+    """Raise, naming them, if a matrix with a number for each pair of rows does not fit."""
+    size(len(X) * len(Y), names)
+    with memory(
+        f"{names} must have fewer rows: a matrix of {len(X)} by {len(Y)} numbers does not fit"
+    ):
+        yield
+
+
 def one_of(value: Choice, name: str, choices: Collection[Choice]) -> Choice:
     """`value`, if it is among `choices`."""
     try:

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from scipy.stats import gmean
 from sklearn.manifold import smacof
 from torch import Tensor
 
@@ -35,6 +36,7 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 MOST_PANELS, TALLEST = 20, 100.0
+MANY = 10  # runs: from here on a bar leaves out a tenth at each end
 KERNEL, NETWORK, INK, FAINT = BLUE, VERMILION, "#222222", "#9a9a9a"
 
 
@@ -145,15 +147,18 @@ def measured(
     marker: str = "o",
     line: bool = False,
 ) -> None:
-    """A measurement: the median over seeds as dots, the 10–90 % range as bars; y is (seeds, k)."""
+    """A measurement: the median over seeds as dots, the 10–90 % range as bars (of fewer than ten
+    seeds the whole range); y is (seeds, k).
+    """
     x, y = _seeds(x, y)
-    _draw(_axes(ax), x, y, label, color, marker, validate.flag(line, "line"))
+    _draw(_axes(ax), x, y, np.median(y, axis=0), label, color, marker, validate.flag(line, "line"))
 
 
 def _draw(
     ax: Axes,
     x: np.ndarray,
     y: np.ndarray,
+    middle: np.ndarray,
     label: str | None,
     color: str,
     marker: str,
@@ -161,11 +166,12 @@ def _draw(
 ) -> None:
     if not isinstance(marker, str) or marker not in mpl.lines.Line2D.markers:
         raise ValueError(f"marker must be a marker of matplotlib, got {marker!r:.80}")
-    low, middle, high = np.quantile(y, [0.1, 0.5, 0.9], axis=0)
+    tails = [0.1, 0.9] if len(y) >= MANY else [0, 1]
+    low, high = np.quantile(y, tails, axis=0)  # a mean may lie outside
     ax.errorbar(
         x,
         middle,
-        yerr=[middle - low, high - middle],
+        yerr=[np.maximum(middle - low, 0), np.maximum(high - middle, 0)],
         fmt=marker + ("-" if line else ""),
         color=_colour(color),
         label=_legend(label),
@@ -184,12 +190,15 @@ def power_law(
     marker: str = "o",
     average: str = "mean",
 ) -> PowerLaw:
-    """Dots, the fitted line, and its slope in the legend; returns the fit with its interval."""
+    """Dots at the averages that are fitted, bars as in `measured`, the fitted line, and its slope
+    in the legend; returns the fit with its interval.
+    """
     x, y = _seeds(x, y)
     fit = fit_power_law(x, y, average=average)
     value = f"slope {fit.exponent:.2f}".replace("-", "−")
     slope = f"{label}: {value}" if validate.instance(label, "label", str) else value
-    _draw(_axes(ax), x, y, slope, color, marker, line=False)
+    middle = {"mean": np.mean, "median": np.median, "geometric": gmean}[average](y, axis=0)
+    _draw(_axes(ax), x, y, middle, slope, color, marker, line=False)
     ax.plot(x, fit(x), color=color, linewidth=1.2, alpha=0.7, zorder=2)
     ax.set(xscale="log", yscale="log")
     return fit

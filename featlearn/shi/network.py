@@ -370,4 +370,7 @@ def cosines(W: Array, v: Array) -> Tensor:
     for each in (lengths, length):
         if not (each.isfinite() & (each > 0)).all():
             raise ValueError("W and v must not hold a zero vector, nor one whose length overflows")
-    return (W / lengths) @ (v / length if v.ndim == 1 else (v / length).T)
+    if v.ndim == 1:
+        return (W / lengths) @ (v / length)
+    with validate.pairs(W, v, "W and v"):
+        return (W / lengths) @ (v / length).T

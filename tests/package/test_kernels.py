@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-from featlearn import kernels, linalg
+from featlearn import kernels, linalg, random_features
 from featlearn.kernels import (
     Gaussian,
     KernelOperator,
@@ -24,6 +24,7 @@ from featlearn.kernels import (
     Matern,
     Polynomial,
 )
+from featlearn.ntk import NTK
 
 ALL = [
     Gaussian(0.8),
@@ -421,3 +422,19 @@ def test_equal_points_of_two_sets_have_distance_zero(nu):
     assert torch.equal(
         kernels.Matern(nu)(X, X.flip(0)).fliplr().diagonal(), torch.ones(50).double()
     )
+
+
+def test_a_matrix_that_no_machine_holds_is_refused_and_named():
+    """Before memory is asked for, or where torch has none left."""
+    many = torch.zeros(10**6, 1, dtype=torch.float64)
+    features = random_features.fourier_features(2, 1, np.random.default_rng(0))
+    for k in (Gaussian(), NTK(2), NTK(2).both, kernels.squared_distances, features.kernel):
+        with pytest.raises(ValueError, match=r"X and Y must be smaller: they ask for 1e\+12"):
+            k(many)
+
+    class Greedy(Gaussian):
+        def matrix(self, X, Y, same):
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to ...")
+
+    with pytest.raises(MemoryError, match="X and Y must have fewer rows: a matrix of 3 by 3"):
+        Greedy()(many[:3])

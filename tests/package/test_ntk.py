@@ -456,14 +456,29 @@ def test_modules_on_indices_and_with_buffers():
 
 
 @pytest.mark.parametrize(
-    "part", [torch.nn.BatchNorm1d(5), torch.nn.Dropout(0.5), torch.nn.Dropout2d(0.1)]
+    "part",
+    [
+        torch.nn.BatchNorm1d(5),
+        torch.nn.Dropout(0.5),
+        torch.nn.Dropout2d(0.1),
+        torch.nn.MultiheadAttention(5, 1, dropout=0.5),
+    ],
 )
 def test_modules_that_mix_rows_or_draw_must_be_in_evaluation_mode(part):
     model = torch.nn.Sequential(part, torch.nn.Linear(5, 1)).double()
     with pytest.raises(ValueError, match=r"model must be in evaluation mode.*call model\.eval\(\)"):
         empirical_ntk(model.train(), random(3))
-    if not isinstance(part, torch.nn.Dropout2d):
+    if not isinstance(part, (torch.nn.Dropout2d, torch.nn.MultiheadAttention)):
         assert torch.isfinite(empirical_ntk(model.eval(), random(3))).all()
+    fleeting = torch.nn.BatchNorm1d(5, track_running_stats=False).double()
+    with pytest.raises(ValueError, match="model must treat each row by itself, got BatchNorm1d"):
+        empirical_ntk(
+            torch.nn.Sequential(fleeting, torch.nn.Linear(5, 1).double()).eval(), random(3)
+        )
+    with pytest.raises(ValueError, match="model must hold no RReLU"):
+        empirical_ntk(
+            torch.nn.Sequential(torch.nn.RReLU(), torch.nn.Linear(5, 1)), random(3).float()
+        )
     quiet = torch.nn.Sequential(torch.nn.Dropout(0.0), torch.nn.Linear(5, 1)).double().train()
     torch.testing.assert_close(empirical_ntk(quiet, random(3)), random(3) @ random(3).T + 1)
 

@@ -35,7 +35,22 @@ def test_theory_is_dashed_and_measurement_is_dots_with_intervals():
     dots, _, bars = ax.containers[0]
     assert dots.get_ydata().tolist() == [2.0, 3.0]
     assert dots.get_linestyle() == "None"
-    np.testing.assert_allclose(bars[0].get_segments()[0][:, 1], np.quantile(y[:, 0], [0.1, 0.9]))
+    assert bars[0].get_segments()[0][:, 1].tolist() == [1.0, 3.0]  # of few, all
+    many = np.random.default_rng(0).random((20, 2))
+    plot.measured(ax, [1, 2], many)
+    segment = ax.containers[1][2][0].get_segments()[0]
+    np.testing.assert_allclose(segment[:, 1], np.quantile(many[:, 0], [0.1, 0.9]))
+    plt.close(fig)
+
+
+@pytest.mark.parametrize(
+    ("average", "middle"), [("mean", 37.0), ("median", 10.0), ("geometric", 10.0)]
+)
+def test_the_dots_of_a_power_law_are_what_is_fitted(average, middle):
+    fig, ax = plot.panels()
+    x = np.array([1.0, 10, 100])
+    plot.power_law(ax, x, np.outer([1.0, 10, 100], x**-0.5), average=average)
+    np.testing.assert_allclose(ax.containers[0][0].get_ydata(), middle * x**-0.5)
     plt.close(fig)
 
 
