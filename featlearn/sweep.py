@@ -5,7 +5,8 @@ resumable.
 ``experiment(rng, d=10, n=100)`` for every setting and every seed, each time with a stream of its
 own. joblib spreads the calls over the local cores, or over a Dask cluster where a client is given.
 Each result is written as it arrives. Called again after an interruption, `run` computes what is
-missing and nothing else.
+missing and nothing else. The file is text, a line for each cell, to be read and kept in a
+repository; joblib's own cache is a folder of pickles.
 
 The numbers do not depend on the number of workers, nor on who does what: a cell's stream is named
 after its setting and its seed, and every cell runs on one thread, so that sums are taken in one
