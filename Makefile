@@ -86,7 +86,7 @@ experiment: $(INSTALLED) ## run a long experiment: make experiment NAME=solvers 
 oldest: ## run the package's tests and chapters 1 to 4 and 8 with the oldest versions, in .venv-oldest (PYTHON=python3.10)
 	@PYTHON="$(PYTHON)" tests/oldest.sh
 
-release: ## build the wheel into _build/dist and run a chapter from it in an empty environment (TAG=v0.2.0 checks the version)
+release: ## build the wheel into _build/dist and run a chapter from it in an empty environment (TAG=v1.0.0 checks the version)
 	@PYTHON="$(PYTHON)" TAG="$(TAG)" tests/release.sh
 
 serve: book ## build the site and serve it on this machine, port 8000 or PORT=...

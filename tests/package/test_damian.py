@@ -425,12 +425,13 @@ def test_expected_alignment_of_pure_noise(low, inside, outside):
     np.testing.assert_allclose(damian.expected_alignment(f, [3, 700], W), expected, rtol=1e-12)
 
 
-def test_expected_alignment_tends_to_the_formula():
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_expected_alignment_tends_to_the_formula(noise):
     d = 2000
     f, W = LatentPolynomial.draw(d, mixture(3), rng()), damian.initialise(1000, d, rng())[1]
     n = 3 * d * d
-    expected = 1 / (1 + math.pi / 2 * d * d / n)
-    assert damian.expected_alignment(f, n, W) == pytest.approx(expected, abs=0.01)
+    expected = 1 / (1 + math.pi / 2 * (1 + noise**2) * d * d / n)
+    assert damian.expected_alignment(f, n, W, noise) == pytest.approx(expected, abs=0.01)
 
 
 # --- experiments ---------------------------------------------------------------------------------

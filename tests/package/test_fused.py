@@ -147,3 +147,10 @@ def test_operators_and_regression_use_it(chip):
         assert (7, 90) in chip
         direct = KernelRegression(Gaussian(), 5.0, dtype=torch.float64).fit(X, labels)
         assert distance(found, direct.predict(points)) < 1e-5
+
+
+def test_points_of_very_different_size_do_not_overflow():
+    X, Y, v = draw(1, 40, 5), 1e4 * draw(2, 30, 5), draw(3, 30)
+    Y[0] = 0
+    kernel = kernels.Polynomial(1)
+    assert distance(fused.product(kernel, X, Y)(v), exact(kernel, X, Y, v)) < 3e-6

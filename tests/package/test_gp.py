@@ -264,3 +264,13 @@ def test_noise_is_a_standard_deviation():
     process = gp.GaussianProcess(kernels.Gaussian(1.0), noise_std=2.0).fit([[0.0]], [3.0])
     assert process.mean([[0.0]]).item() == pytest.approx(3.0 / (1 + 4))
     assert process.variance([[0.0]]).item() == pytest.approx(1 - 1 / (1 + 4))
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_whether_a_matrix_is_singular_does_not_depend_on_its_scale(scale):
+    X = np.array([[0.0], [1e-9], [1.0]])
+    kernel = lambda X, Y=None: scale * kernels.Gaussian()(X, Y)  # noqa: E731
+    with pytest.raises(ValueError, match="is singular to working precision"):
+        gp.GaussianProcess(kernel).fit(X, np.zeros(3))
+    apart = gp.GaussianProcess(kernel).fit(np.array([[0.0], [0.5], [1.0]]), np.ones(3))
+    assert apart.mean(np.array([[0.5]])).item() == pytest.approx(1)

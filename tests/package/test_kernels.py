@@ -438,3 +438,14 @@ def test_a_matrix_that_no_machine_holds_is_refused_and_named():
 
     with pytest.raises(MemoryError, match="X and Y must have fewer rows: a matrix of 3 by 3"):
         Greedy()(many[:3])
+
+
+def test_an_overflow_is_that_of_the_longest_point():
+    X = torch.tensor([[1e-200], [1e160]], dtype=torch.float64)
+    with pytest.raises(ValueError, match="overflow"):
+        kernels.Polynomial(2)(X)
+
+
+def test_rounding_lifts_no_entry_above_one_where_gradients_are_asked_for():
+    X = torch.as_tensor(np.random.default_rng(0).standard_normal((60, 3)) * 1e3)
+    assert Gaussian()(X.requires_grad_(), X.detach().clone()).max() <= 1

@@ -497,3 +497,13 @@ def test_scikit_learn_refuses_what_it_should():
         GaussianProcessKernel(3)
     with pytest.raises(ValueError, match="eval_gradient"):
         GaussianProcessKernel(NTK(2))(np.ones((2, 2)), np.ones((2, 2)), eval_gradient=True)
+
+
+@pytest.mark.parametrize("length", [1e-4, 1.0, 1e4])
+def test_points_of_one_length_have_a_kernel_of_the_angle(length):
+    X = random(20, 5)
+    X = length * X / X.norm(dim=1, keepdim=True)
+    kernel = NTK(2, "relu", 1.0, 0.5)
+    assert recursion.by_angle(kernel.recursion, X, X, recursion.THETA) is not None
+    X[0] *= 1.001
+    assert recursion.by_angle(kernel.recursion, X, X, recursion.THETA) is None

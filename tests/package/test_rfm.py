@@ -238,3 +238,9 @@ def test_a_fit_without_gradient_leaves_the_metric():
     machine = rfm.RecursiveFeatureMachine(KERNELS["laplace"], rounds=2).fit(np.eye(3), np.zeros(3))
     assert all(torch.equal(M, torch.eye(3, dtype=torch.float64)) for M in machine.metrics_)
     assert not machine.predict(np.eye(3)).any()
+
+
+def test_directions_that_are_not_of_length_one_are_refused():
+    for U in (0.5 * torch.eye(3)[:, :1], torch.tensor([[1.0], [0.01], [0.0]])):
+        with pytest.raises(ValueError, match="U must have orthonormal columns"):
+            rfm.subspace_alignment(torch.eye(3), U)
