@@ -52,9 +52,6 @@ EXPERIMENTS = {
         "agreement.json",
     ),
     "live-figures": Experiment("computes the data of the live figures", "2", "live.json"),
-    "mutations": Experiment(
-        "plants faults in the package's formulas: do its tests notice?", "60", "mutations.json"
-    ),
 }
 
 

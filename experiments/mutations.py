@@ -1,11 +1,12 @@
 """Faults in the formulas of the package: do its tests notice?
 
-Run ``python -m experiments mutations``. A fault is a change of one place in the body of a function:
-another sign or operation, a number that is one larger, a comparison that is turned around, a sum in
-place of a mean, a sine in place of a cosine. The places are drawn at random, as many in each module
-of science as its length asks for, at least three. Each fault is planted in a copy of the project;
-first the tests of its module run there, then all tests of the package, until one fails. What no
-test notices is printed, and kept with the counts.
+Run ``python -m experiments.mutations``, an hour on two cores. A fault is a change of one place in
+the body of a function: another sign or operation, a number that is one larger, a comparison that is
+turned around, a sum in place of a mean, a sine in place of a cosine. The places are drawn at
+random, as many in each module of science as its length asks for, at least three. Each fault is
+planted in a copy of the project; first the tests of its module run there, then all tests of the
+package, until one fails. What no test notices is printed, and kept with the counts in
+`experiments/mutations.json`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from featlearn import seeding
 from featlearn.notebook import progress
 
 ROOT = Path(__file__).parents[1]
-STORE = stored.DATA / "mutations.json"
+STORE = Path(__file__).with_name("mutations.json")
 FAULTS = 140
 AT_LEAST = 3  # in each module
 PATIENCE = 900  # seconds until tests that do not end count as failed
@@ -200,7 +201,7 @@ def measure(count: int) -> dict[str, object]:
         asdict(fault) for (fault, _), caught in zip(chosen, found, strict=True) if not caught
     ]
     return {
-        **stored.origin(f"python -m experiments mutations --faults {count}"),
+        **stored.origin(f"python -m experiments.mutations --faults {count}"),
         "caught": sum(found),
         "of": len(found),
         "modules": by_module,
