@@ -83,7 +83,7 @@ slides: book ## write a deck of slides for each page with Chromium, as HTML and 
 experiment: $(INSTALLED) ## run a long experiment: make experiment NAME=solvers (no NAME lists them; DEVICE=cuda, CHAPTER=06_damian/2_samples)
 	@$(BIN)/python -m experiments $(NAME) $(CHAPTER) $(if $(DEVICE),--device $(DEVICE))
 
-oldest: ## run the package's tests and chapters 1 to 4 and 8 with the oldest versions, in .venv-oldest (PYTHON=python3.10)
+oldest: ## run the package's tests and all pages with the oldest versions, in .venv-oldest (PYTHON=python3.10)
 	@PYTHON="$(PYTHON)" tests/oldest.sh
 
 release: ## build the wheel into _build/dist and run a chapter from it in an empty environment (TAG=v1.0.0 checks the version)

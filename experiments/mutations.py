@@ -6,12 +6,17 @@ turned around, a sum in place of a mean, a sine in place of a cosine. The places
 random, as many in each module of science as its length asks for, at least three. Each fault is
 planted in a copy of the project; first the tests of its module run there, then all tests of the
 package, until one fails. What no test notices is printed, and kept with the counts in
-`experiments/mutations.json`.
+`experiments/mutations.json`. With ``--again`` only what the stored run did not notice is planted.
+
+Some faults change nothing that a test could see: the order of a symmetric rule, a factor whose sign
+alone is used. `experiments/equivalent.json` lists them, each with its reason; they are counted
+apart.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -30,6 +35,7 @@ from featlearn.notebook import progress
 
 ROOT = Path(__file__).parents[1]
 STORE = Path(__file__).with_name("mutations.json")
+EQUIVALENT = Path(__file__).with_name("equivalent.json")
 FAULTS = 140
 AT_LEAST = 3  # in each module
 PATIENCE = 900  # seconds until tests that do not end count as failed
@@ -63,6 +69,7 @@ class Fault:
 
     module: str
     line: int
+    text: str  # of the line
     old: str
     new: str
 
@@ -122,7 +129,8 @@ def faults(path: Path) -> list[tuple[Fault, str]]:
         end = starts[node.end_lineno - 1] + node.end_col_offset
         source = text.encode()
         old, replaced = source[begin:end].decode(), f"({ast.unparse(new)})"
-        fault = Fault(str(path), node.lineno, old, replaced)
+        text_of_line = lines[node.lineno - 1].strip()
+        fault = Fault(str(path), node.lineno, text_of_line, old, replaced)
         found[begin, end] = fault, (source[:begin] + replaced.encode() + source[end:]).decode()
     return [found[place] for place in sorted(found)]
 
@@ -168,22 +176,38 @@ def noticed(copy: Path, fault: Fault, source: str) -> bool:
     return False
 
 
-def measure(count: int) -> dict[str, object]:
+def _listed(rows: list[dict[str, str]], chosen: list[tuple[Fault, str]]) -> set[Fault]:
+    """Those of the chosen faults that a file lists; lines may have moved since."""
+    names = ("module", "text", "old", "new")
+    listed = {tuple(row[name] for name in names) for row in rows}
+    return {f for f, _ in chosen if tuple(getattr(f, name) for name in names) in listed}
+
+
+def measure(count: int, again: bool = False) -> dict[str, object]:
     """Plant the faults, one after the other in a copy for each core."""
     chosen = drawn(count)
+    same = _listed(json.loads(EQUIVALENT.read_text(encoding="utf-8")), chosen)
+    chosen = [(fault, source) for fault, source in chosen if fault not in same]
+    due = {fault for fault, _ in chosen}
+    if again:
+        due = _listed(json.loads(STORE.read_text(encoding="utf-8"))["survivors"], chosen)
     with TemporaryDirectory() as folder:
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(os.cpu_count() or 1):
             copy = Path(folder, str(number))
             shutil.copytree(
-                ROOT, copy, ignore=shutil.ignore_patterns(".venv", "_build", ".git", "course")
+                ROOT, copy, ignore=shutil.ignore_patterns(".venv*", "_build", ".git", "course")
             )
             copies.put(copy)
         first = modules()[0]
-        if noticed(copy, Fault(str(first), 0, "", ""), (ROOT / first).read_text(encoding="utf-8")):
+        if noticed(
+            copy, Fault(str(first), 0, "", "", ""), (ROOT / first).read_text(encoding="utf-8")
+        ):
             raise RuntimeError("the tests fail without a fault")
 
         def seen(pair: tuple[Fault, str]) -> bool:
+            if pair[0] not in due:
+                return True
             copy = copies.get()
             try:
                 return noticed(copy, *pair)
@@ -201,9 +225,10 @@ def measure(count: int) -> dict[str, object]:
         asdict(fault) for (fault, _), caught in zip(chosen, found, strict=True) if not caught
     ]
     return {
-        **stored.origin(f"python -m experiments.mutations --faults {count}"),
+        **stored.origin(f"python -m experiments.mutations --faults {count}" + " --again" * again),
         "caught": sum(found),
         "of": len(found),
+        "equivalent": len(same),
         "modules": by_module,
         "survivors": survivors,
     }
@@ -213,11 +238,13 @@ def main(arguments: list[str]) -> int:
     """Plant faults, print what no test notices, and write the file."""
     parser = stored.options("mutations", "Plant faults in the package's formulas.", STORE)
     parser.add_argument("--faults", type=int, default=FAULTS, help="how many, about")
+    parser.add_argument("--again", action="store_true", help="only what was not noticed last time")
     options = parser.parse_args(arguments)
-    result = measure(options.faults)
+    result = measure(options.faults, options.again)
     for fault in result["survivors"]:
         print("{module}:{line}: {new} for {old} was not noticed".format(**fault))
-    print(f"{result['caught']} of {result['of']} faults were noticed")
+    print(f"{result['caught']} of {result['of']} faults were noticed;", end=" ")
+    print(f"{result['equivalent']} more change nothing that a test could see")
     stored.write(options.out, result, indent=1)
     return 0
 

@@ -390,3 +390,10 @@ def test_every_module_of_science_gets_its_share_of_faults():
     chosen = [fault.module for fault, _ in mutations.drawn(120)]
     assert len(chosen) >= 120
     assert {str(path) for path in mutations.modules()} == set(chosen)
+
+
+def test_faults_that_no_test_could_notice_are_still_there_and_have_a_reason():
+    rows = json.loads(mutations.EQUIVALENT.read_text(encoding="utf-8"))
+    every = [pair for path in mutations.modules() for pair in mutations.faults(path)]
+    for row in rows:
+        assert row["why"] and mutations._listed([row], every), row
