@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import functions
+from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 from featlearn import shi
@@ -20,6 +21,7 @@ def chapter():
         torch=torch,
         shi=shi,
         norm=norm,
+        trapezoid=trapezoid,
         combinations=combinations,
         Net=Net,
         Patterns=Patterns,
