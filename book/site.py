@@ -23,6 +23,8 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from nbformat import NotebookNode
 from PIL import Image
+from pybtex.plugin import register_plugin
+from pybtex.style.formatting.plain import Style as PlainStyle
 from pylatexenc.latex2text import LatexNodes2Text
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -333,13 +335,18 @@ def brief(claim: claims.Claim) -> str:
     return re.sub(r"(?<![\w.])-(?=\d)", "−", claim.brief())
 
 
+@cache
+def _replicated(page: str) -> dict[str, Any]:
+    """What the current replication of a page says of each claim; nothing if there is none."""
+    return (replication.current(page, CHAPTERS / f"{page}.ipynb") or {}).get("claims", {})
+
+
 def margin_note(page: str, claim: claims.Claim) -> str:
     """What stands in the margin beside a claim: its kind, what it rejects, how often it held."""
     parts = [claim.kind.capitalize()]
     if claim.rival:
         parts.append(f"Rejected: {claim.rival}")
-    seeds = (replication.current(page, CHAPTERS / f"{page}.ipynb") or {}).get("claims", {})
-    if about := seeds.get(claim.id):
+    if about := _replicated(page).get(claim.id):
         parts.append(f"Held under {about['held']} of {about['of']} fresh seeds")
     return ". ".join(parts) + "."
 
@@ -540,7 +547,8 @@ def _thin_images(app: Sphinx, exception: Exception | None) -> None:
     for path in Path(app.outdir, "_images").glob("*.png") if exception is None else ():
         with Image.open(path) as image:
             if image.mode != "P":
-                image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path)
+                colours = {"method": Image.Quantize.MAXCOVERAGE, "dither": Image.Dither.NONE}
+                image.convert("RGB").quantize(256, **colours).save(path)
 
 
 def _redirect(app: Sphinx, exception: Exception | None) -> None:
@@ -577,6 +585,8 @@ def _configure(_: Sphinx, config: Config) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    # Known by name, the style of the references is not looked for among all packages, at each link.
+    register_plugin("pybtex.style.formatting", "plain", PlainStyle, force=True)
     app.add_domain(TheoremDomain)
     app.add_domain(NumberedReferences, override=True)
     app.add_node(theorem_index)
