@@ -68,6 +68,13 @@
       style(formula).color !== style(formula.closest(".math").parentElement).color)
     .map(formula => `formula in a colour of its own: ${start(formula.textContent)}`);
 
+  // A lecture, which has a summary, shows its first picture within four screens of a phone.
+  const late = () => {
+    const figure = document.getElementById("in-short") && all("article figure")[0];
+    const screens = figure ? (box(figure).top + scrollY) / innerHeight : 0;
+    return screens > 4 ? [`first picture after ${screens.toFixed(1)} screens`] : [];
+  };
+
   const after = milliseconds => new Promise(done => setTimeout(done, milliseconds));
 
   // Wait until the theme's scripts, which take 0.3 seconds, have seen the page's new size.
@@ -157,6 +164,6 @@
     return () => { for (const [place, child] of away.reverse()) place.replaceWith(child); };
   };
 
-  window.audits = {formulas, images, unfold, overflow, unreachable, cut, hidden, pale, resting,
+  window.audits = {formulas, images, unfold, overflow, unreachable, cut, hidden, pale, late, resting,
     shows, eventually, thin, violations, kinds, alone};
 })();

@@ -126,7 +126,7 @@ def visit(site: browser.Folder, path: str, known: set[str]) -> Visit:
     rendered = page.locator(".katex, .katex-error").count()
     if sources != rendered:
         faults.append(f"{sources} formulas in the source, {rendered} on the page")
-    faults += audit(page, "formulas", "images", "overflow", "hidden", "pale")
+    faults += audit(page, "formulas", "images", "overflow", "hidden", "pale", "late")
     ids = page.evaluate("[...document.querySelectorAll('[id], a[name]')].map(e => e.id || e.name)")
     links = page.evaluate(
         "[...document.querySelectorAll('a[href]')]"

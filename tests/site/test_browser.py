@@ -316,6 +316,10 @@ SECOND = {
     ),
     "button without a name": ("<button></button>", "button-name: .*<button>"),
     "heavy": ("", "bytes: at most 100000"),
+    "late picture": (
+        '<section id="in-short"></section><div style="height: 3400px"></div><figure>Late</figure>',
+        "first picture after 4.[0-9] screens",
+    ),
 }
 
 
