@@ -37,6 +37,77 @@ def _sensing(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return X, (X @ beta) ** 2, np.outer(beta, beta)
 
 
+@check("quadratic_norms(M)")
+def quadratic_norms(answer: Answer, rng: np.random.Generator) -> None:
+    """The two norms against singular values and against the interpolant at enough points."""
+
+    def truth(M: np.ndarray) -> np.ndarray:
+        d = len(M)
+        X = rng.normal(size=(d * (d + 1), d))
+        y = np.sum(X @ M * X, axis=1)
+        square = np.sum(X**2, axis=1)
+        K = (2 * (X @ X.T) ** 2 + np.outer(square, square)) / (d * (d + 2))
+        first = np.linalg.svd(M + M.T, compute_uv=False).sum() / 2
+        return np.array([first, np.sqrt(y @ np.linalg.pinv(K, 1e-10, hermitian=True) @ y)])
+
+    d = int(rng.integers(3, 6))
+    axes = _axes(d, rng)
+    M = axes * (rng.uniform(0.5, 2, d) * np.where(np.arange(d) % 2, -1, 1)) @ axes.T
+    right, s = truth(M), np.linalg.eigvalsh(M)
+    F, trace = np.sum(M**2), np.trace(M)
+
+    def second(value: float) -> np.ndarray:
+        return np.array([right[0], np.sqrt(max(value, 0.0))])
+
+    mistakes = {
+        "the second number is the square of the norm.": right ** [1, 2],
+        "they are in the wrong order: first F₁, then F₂.": right[::-1],
+        "the first norm adds the absolute values of the eigenvalues. This is the trace.": np.array(
+            [trace, right[1]]
+        ),
+        "the first norm adds the absolute values of the eigenvalues. This is the absolute value of "
+        "the trace.": np.array([abs(trace), right[1]]),
+        "the first norm is not the largest singular value but the sum of all.": np.array(
+            [np.abs(s).max(), right[1]]
+        ),
+        "the first norm is the Frobenius norm. It should add the absolute values, not the "
+        "squares.": np.array([np.sqrt(F), right[1]]),
+        "the second norm is the Frobenius norm alone: the factors with d and the trace are "
+        "missing.": second(F),
+        "the trace is missing in the second norm.": second(d * (d + 2) / 2 * F),
+        "the square of the trace is subtracted, not added.": second(
+            d / 2 * ((d + 2) * F + trace**2)
+        ),
+        "it is the square of the trace, and not the trace of the square.": second(
+            d / 2 * ((d + 2) * F - F)
+        ),
+        "the factor d/2 of the second norm is missing.": second((d + 2) * F - trace**2),
+    }
+    otherwise = (
+        "try the identity, whose norms are both d, and uuᵀ with ‖u‖ = 1, whose norms are 1 and "
+        "√(d(d + 1)/2)."
+    )
+    agree(answer(M, shape=(2,)), right, mistakes, otherwise)
+    turned = M + np.triu(rng.normal(size=(d, d)), 1)
+    agree(
+        answer(turned, shape=(2,)),
+        truth(turned),
+        {},
+        "it is wrong if M is not symmetric. The function does not change if M is replaced by its "
+        "transpose: which symmetric matrix gives the same function?",
+    )
+    agree(
+        answer(np.outer(axes[0], axes[0]), shape=(2,)),
+        np.array([1.0, np.sqrt(d * (d + 1) / 2)]),
+        {},
+        "it is wrong for a matrix of rank one.",
+    )
+    agree(
+        answer(np.array([[-3.0]]), shape=(2,)), np.array([3.0, 3.0]), {}, "it is wrong for d = 1."
+    )
+    agree(answer(0 * M, shape=(2,)), np.zeros(2), {}, "it is wrong for M = 0.")
+
+
 @check("implicit(X, y)")
 def implicit(answer: Answer, rng: np.random.Generator) -> None:
     """The end of gradient descent against the planted matrix of rank one.

@@ -37,6 +37,75 @@ def _sum(parts: list[np.ndarray], dots: list[np.ndarray]) -> np.ndarray:
     )
 
 
+@check("tangent_kernel(X, W, a)")
+def tangent_kernel(answer: Answer, rng: np.random.Generator) -> None:
+    """The kernel of a finite network against differences of its output in each of its weights."""
+    n, d, m = (int(size) for size in rng.permutation(np.arange(3, 8))[:3])
+    X, W, a = rng.normal(size=(n, d)), rng.normal(size=(m, d)), rng.normal(size=m)
+
+    def output(X: np.ndarray, W: np.ndarray, a: np.ndarray) -> np.ndarray:
+        return np.maximum(X @ W.T, 0) @ a / np.sqrt(len(a))
+
+    def kernel(X: np.ndarray, W: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """By central differences, which are exact away from a kink: f is linear in each weight."""
+        h = 1e-6 * min(1.0, np.abs(X @ W.T).min() / np.abs(X).max())
+        steps = h * np.eye(W.size).reshape(W.size, *W.shape)
+        columns = [output(X, W + step, a) - output(X, W - step, a) for step in steps]
+        columns += [output(X, W, a + step) - output(X, W, a - step) for step in h * np.eye(len(a))]
+        J = np.stack(columns, axis=1) / (2 * h)
+        return J @ J.T
+
+    truth = kernel(X, W, a)
+    Z, inner = X @ W.T, X @ X.T
+    H, gate = np.maximum(Z, 0), 1.0 * (Z > 0)
+    upper, lower = H @ H.T / m, inner * ((gate * a) @ (gate * a).T) / m
+    mistakes = {
+        "only the gradients in the output weights a are in it: this is the kernel if the first "
+        "layer is fixed.": upper,
+        "only the gradients in the first layer are in it. The output weights train, too.": lower,
+        "the gradient in w_j carries a_j, and it is missing.": upper + inner * (gate @ gate.T) / m,
+        "the gradient in w_j carries a_j, so a kernel carries its square.": upper
+        + inner * ((gate * a) @ gate.T) / m,
+        "the gradient in a_j is the neuron's activation, without a_j.": (H * a) @ (H * a).T / m
+        + lower,
+        "the gradient in w_j is a vector, a multiple of x: its inner product brings ⟨x, x′⟩, which "
+        "is missing.": upper + (gate * a) @ (gate * a).T / m,
+        "⟨x, x′⟩ and the sum over the neurons belong to one pair of inputs: multiply entry by "
+        "entry.": upper + inner @ ((gate * a) @ (gate * a).T) / m,
+        "φ′ is missing: only the neurons that are active at both inputs count in the part of the "
+        "first layer.": upper + inner * (a @ a) / m,
+        "each gradient carries 1/√m, so the kernel carries 1/m.": np.sqrt(m) * truth,
+        "the factor 1/√m of the network is missing.": m * truth,
+        "you divide by m twice. Each of the two gradients carries 1/√m.": truth / m,
+        "you divide by the dimension of the inputs; this network has no such factor.": upper
+        + lower / d,
+    }
+    agree(
+        answer(X, W, a, shape=truth.shape),
+        truth,
+        mistakes,
+        "take one neuron and two inputs and write down its two gradients.",
+    )
+    agree(
+        answer(X[:1], W, a, shape=(1, 1)),
+        truth[:1, :1],
+        {},
+        "it is wrong for a single input, although it is right for several.",
+    )
+    agree(
+        answer(X, W[:1], a[:1], shape=truth.shape),
+        kernel(X, W[:1], a[:1]),
+        {},
+        "it is wrong for a single neuron, although it is right for several.",
+    )
+    agree(
+        answer(X, W, 0 * a, shape=truth.shape),
+        upper,
+        {},
+        "it is wrong for a = 0, where the gradients in the first layer vanish.",
+    )
+
+
 @check("bias_kernel(X, depth, sigma_w, sigma_b)")
 def bias_kernel(answer: Answer, rng: np.random.Generator) -> None:
     """The kernel of the biases against a sum of products over layers, with expectations by

@@ -1,6 +1,6 @@
 """An attack on the checks with answers that were written without knowing them.
 
-Of a hundred wrong answers at least 97 are rejected, and all right ones in unusual forms pass.
+Of more than a hundred wrong answers at most three pass, and all right ones in unusual forms do.
 """
 
 import importlib
@@ -29,7 +29,7 @@ def patient(monkeypatch):
 
 def test_the_attack_is_as_large_as_it_says():
     assert set(WRONG) == set(RIGHT) == set(CHECKS)
-    assert sum(map(len, WRONG.values())) == 100
+    assert sum(map(len, WRONG.values())) >= 110
     assert sum(map(len, RIGHT.values())) >= 60
     assert len(MISSED) <= 3
 

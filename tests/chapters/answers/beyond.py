@@ -40,6 +40,21 @@ def in_place(X, y):
     return matrix(X, y + 1.0)
 
 
+def norms(M, first=None, second=None):
+    """The two norms of xᵀMx, with room for mistakes."""
+    M, d = (M + M.T) / 2, len(M)
+    nuclear, square = np.abs(np.linalg.eigvalsh(M)).sum(), np.sum(M**2)
+    first = nuclear if first is None else first(M)
+    if second is None:
+        return first, np.sqrt(d / 2 * ((d + 2) * square - np.trace(M) ** 2))
+    return first, second(d, square, np.trace(M))
+
+
+def not_symmetrised(M):
+    second = len(M) / 2 * ((len(M) + 2) * np.sum(M**2) - np.trace(M) ** 2)
+    return np.linalg.svd(M, compute_uv=False).sum(), np.sqrt(second)
+
+
 def steps(monomials):
     known, found = set(), []
     for S in monomials:
@@ -80,6 +95,36 @@ def only_with_a_first_step(monomials):
 
 
 WRONG = {
+    "quadratic_norms": [
+        (lambda M: (norms(M)[0], norms(M)[1] ** 2), "square of the norm"),
+        (lambda M: norms(M)[::-1], "wrong order"),
+        (lambda M: norms(M, first=np.trace), "This is the trace"),
+        (lambda M: norms(M, first=lambda M: np.linalg.norm(M, 2)), "largest singular value"),
+        (lambda M: norms(M, first=np.linalg.norm), "the first norm is the Frobenius norm"),
+        (lambda M: norms(M, second=lambda d, F, t: np.sqrt(F)), "Frobenius norm alone"),
+        (
+            lambda M: norms(M, second=lambda d, F, t: np.sqrt(d * (d + 2) / 2 * F)),
+            "trace is missing",
+        ),
+        (
+            lambda M: norms(M, second=lambda d, F, t: np.sqrt(d / 2 * ((d + 2) * F + t**2))),
+            "not added",
+        ),
+        (
+            lambda M: norms(M, second=lambda d, F, t: np.sqrt((d + 2) * F - t**2)),
+            "factor d/2",
+        ),
+        (
+            lambda M: norms(M, second=lambda d, F, t: np.sqrt(d / 2 * ((d + 2) * F - F))),
+            "trace of the square",
+        ),
+        (not_symmetrised, "not symmetric"),
+        (lambda M: norms(M)[0], "expected shape"),
+        (
+            lambda M: norms(M, second=lambda d, F, t: np.sqrt(d / 2 * ((d + 1) * F - t**2 / 2))),
+            "try the identity",
+        ),
+    ],
     "implicit": [
         (descend, "this is U"),
         (squared, "not symmetric"),

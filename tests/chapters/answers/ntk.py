@@ -40,6 +40,32 @@ def without_clipping(X, depth, sigma_w, sigma_b):
         return biases(X, depth, sigma_w, sigma_b) + 0 * np.arccos(1 + 1e-15)
 
 
+def finite(X, W, a, *, upper=1.0, lower=1.0, gate=None):
+    """The kernel of a finite network, with room for mistakes."""
+    Z = X @ W.T
+    H = np.maximum(Z, 0)
+    gate = (Z > 0) * a if gate is None else gate(Z, a)
+    return (upper * H @ H.T + lower * (X @ X.T) * (gate @ gate.T)) / len(a)
+
+
+def activations_times_outputs(X, W, a):
+    Z = X @ W.T
+    H, gate = np.maximum(Z, 0) * a, (Z > 0) * a
+    return (H @ H.T + X @ X.T * (gate @ gate.T)) / len(a)
+
+
+def without_inputs(X, W, a):
+    Z = X @ W.T
+    H, gate = np.maximum(Z, 0), (Z > 0) * a
+    return (H @ H.T + gate @ gate.T) / len(a)
+
+
+def matrix_product(X, W, a):
+    Z = X @ W.T
+    H, gate = np.maximum(Z, 0), (Z > 0) * a
+    return (H @ H.T + X @ X.T @ (gate @ gate.T)) / len(a)
+
+
 def blocks(K, n):
     return K[n:, n:], K[n:, :n], K[:n, :n]
 
@@ -67,6 +93,20 @@ def in_place(Sigma, Theta, n):
 
 
 WRONG = {
+    "tangent_kernel": [
+        (lambda X, W, a: finite(X, W, a, lower=0), "first layer is fixed"),
+        (lambda X, W, a: finite(X, W, a, upper=0), "output weights train, too"),
+        (lambda X, W, a: finite(X, W, a, gate=lambda Z, a: 1.0 * (Z > 0)), "it is missing"),
+        (activations_times_outputs, "without a_j"),
+        (without_inputs, "inner product brings"),
+        (matrix_product, "entry by entry"),
+        (lambda X, W, a: finite(X, W, a, gate=lambda Z, a: 0 * Z + a), "φ′ is missing"),
+        (lambda X, W, a: finite(X, W, a) * np.sqrt(len(a)), "so the kernel carries 1/m"),
+        (lambda X, W, a: finite(X, W, a) * len(a), "of the network is missing"),
+        (lambda X, W, a: finite(X, W, a) / len(a), "twice"),
+        (lambda X, W, a: np.diag(finite(X, W, a)), "expected shape"),
+        (lambda X, W, a: finite(X, W, a, gate=lambda Z, a: Z * a), "one neuron and two inputs"),
+    ],
     "bias_kernel": [
         (tangent_kernel, "everything trains"),
         (lambda X, depth, w, b: np.full((len(X), len(X)), b**2), "only the bias of the output"),

@@ -485,6 +485,63 @@ answer(
 )(np.vectorize(_sine_numbers, otypes=[float]))
 
 
+# --------------------------------------------------------------------------- tangent_kernel
+
+
+@answer("tangent_kernel", "torch, the Jacobian stacked explicitly; returns a tensor")
+def tangent_torch(X, W, a):
+    X, W, a = (torch.tensor(np.array(v, dtype=float)) for v in (X, W, a))
+    Z = X @ W.T
+    grad_W = ((Z > 0) * a).unsqueeze(2) * X.unsqueeze(1)  # (n, m, d)
+    J = torch.cat([grad_W.flatten(1), Z.clamp(min=0)], dim=1) / math.sqrt(len(a))
+    return J @ J.T
+
+
+@answer("tangent_kernel", "two einsums over everything; returns a list of lists")
+def tangent_einsum(X, W, a):
+    Z = np.einsum("id,jd->ij", X, W)
+    D = np.heaviside(Z, 0.0)
+    of_W = np.einsum("ij,kj,j,j,id,kd->ik", D, D, a, a, X, X, optimize=True)
+    of_a = np.einsum("ij,kj,ij,kj->ik", D, D, Z, Z, optimize=True)
+    return ((of_W + of_a) / len(W)).tolist()
+
+
+class _NeuronByNeuron:
+    """The kernel as a sum over the neurons, folded from a generator of their (n, n) shares."""
+
+    @staticmethod
+    def shares(X, W, a):
+        gram = np.inner(X, X)
+        for w, b in zip(W, a):
+            z = X @ w
+            both = np.outer(z > 0, z > 0)
+            yield np.where(both, np.outer(z, z) + b * b * gram, 0.0)
+
+    def __call__(self, X, W, a):
+        return functools.reduce(np.add, self.shares(X, W, a)) / len(a)
+
+
+tangent_object = answer("tangent_kernel", "an object with __call__, neuron by neuron")(
+    _NeuronByNeuron()
+)
+
+
+@answer("tangent_kernel", "gradient rows from a generator, the Gram matrix through the SVD")
+def tangent_svd(X, W, a):
+    m, d = W.shape
+
+    def gradients():
+        for x in X:
+            z = W @ x
+            gradient = np.empty((m, d + 1))  # neuron j: its w_j, then its a_j
+            gradient[:, :d] = np.where(z > 0, a, 0.0)[:, None] * x
+            gradient[:, d] = (z + abs(z)) / 2
+            yield gradient.ravel() / np.sqrt(m)
+
+    U, s, _ = np.linalg.svd(np.stack(list(gradients())), full_matrices=False)
+    return np.asarray((U * s**2) @ U.T, dtype=float)
+
+
 # --------------------------------------------------------------------------- bias_kernel
 
 
@@ -689,6 +746,59 @@ def spread_excess(Sigma, Theta, n):
     best = weights(S)
     D = weights(T) - best
     return S[n:, n:] - S[n:, :n] @ best + D.T @ S[:n, :n] @ D
+
+
+# --------------------------------------------------------------------------- quadratic_norms
+
+
+@answer("quadratic_norms", "torch, singular values; returns one tensor of two entries")
+def norms_torch(M):
+    M = torch.tensor(np.array(M, dtype=float))
+    S = (M + M.T) / 2
+    d = S.shape[0]
+    s = torch.linalg.svdvals(S)
+    return torch.stack([s.sum(), torch.sqrt(d / 2 * ((d + 2) * s.square().sum() - S.trace() ** 2))])
+
+
+@answer("quadratic_norms", "a generator, to be unpacked into the two numbers", BORDERLINE)
+def norms_generator(M):
+    S = np.add(M, np.transpose(M)) / 2
+    d = len(S)
+    yield math.fsum(map(abs, np.linalg.eigvalsh(S)))
+    yield math.sqrt(d * ((d + 2) * np.vdot(S, S) - np.trace(S) ** 2) / 2)
+
+
+class _TraceFree:
+    """S = S0 + (t/d) I with S0 trace free: F2^2 = d(d+2)/2 |S0|^2 + t^2."""
+
+    def __call__(self, M):
+        S = np.asarray(M, dtype=float)
+        S = S - (S - S.T) / 2
+        d, t = S.shape[0], S.trace()
+        S0 = S - t / d * np.eye(d)
+        return [
+            np.linalg.norm(S, "nuc"),
+            math.hypot(math.sqrt(d * (d + 2) / 2) * np.linalg.norm(S0), t),
+        ]
+
+
+norms_object = answer(
+    "quadratic_norms", "an object with __call__, trace-free part; returns a list"
+)(_TraceFree())
+
+
+@answer(
+    "quadratic_norms",
+    "positive part of the spectrum and pairs of eigenvalues; returns an array of shape (2,)",
+)
+def norms_spectrum(M):
+    # sum |l| = 2 sum l_+ - sum l, and d sum l^2 - (sum l)^2 = (1/2) sum_ij (l_i - l_j)^2
+    l = np.linalg.eigvalsh(np.einsum("ij->ji", M) * 0.5 + np.multiply(M, 0.5))
+    d = l.size
+    gaps = np.subtract.outer(l, l)
+    return np.array(
+        [2 * l.clip(min=0).sum() - l.sum(), np.sqrt(d * (l @ l) + d / 4 * (gaps**2).sum())]
+    )
 
 
 # --------------------------------------------------------------------------- leap

@@ -1,5 +1,5 @@
 # ruff: noqa
-"""A hundred wrong answers, as students might hand them in, written from the statements alone by
+"""Wrong answers, as students might hand them in, written from the statements alone by
 somebody who had not seen the checks. Above each stands an input on which it is wrong.
 """
 
@@ -396,6 +396,63 @@ def sine_dual_6(q_x, q_xy, q_y):
     return (np.exp(-minus / 2) - np.exp(-plus / 2)) / 2
 
 
+# ------------------------------------------------------------- tangent_kernel
+
+
+# Wrong on generic inputs with m > 1: both gradients carry 1/sqrt(m), so the kernel carries 1/m (right for m = 1).
+@wrong("tangent_kernel", "the kernel is scaled by 1/sqrt(m) in place of 1/m")
+def tangent_kernel_1(X, W, a):
+    m = len(a)
+    Z = X @ W.T
+    active = (Z > 0).astype(float)
+    features = np.maximum(Z, 0)
+    return (features @ features.T + (X @ X.T) * ((active * a**2) @ active.T)) / np.sqrt(m)
+
+
+# Wrong on generic inputs with m > 1: the neurons' weights are different parameters, their gradients must not be
+# added up before the inner product (symmetric, positive semidefinite, and right for m = 1).
+@wrong("tangent_kernel", "the gradients in the w_j are summed over the neurons")
+def tangent_kernel_2(X, W, a):
+    n, m = len(X), len(a)
+    Z = X @ W.T
+    grad_a = np.maximum(Z, 0) / np.sqrt(m)
+    grad_W = (((Z > 0) * a) @ np.ones(m) / np.sqrt(m))[:, None] * X
+    J = np.concatenate([grad_a, grad_W], axis=1)
+    assert J.shape[0] == n
+    return J @ J.T
+
+
+# Wrong on every a whose entries are not all +1 or -1: the part of W lacks the factor a_j^2 (right for a = +-1).
+@wrong("tangent_kernel", "a_j^2 is left out, as if every a_j were a sign")
+def tangent_kernel_3(X, W, a):
+    Z = torch.as_tensor(X) @ torch.as_tensor(W).T
+    step = (Z > 0).double()
+    gram = torch.as_tensor(X) @ torch.as_tensor(X).T
+    return ((torch.relu(Z) @ torch.relu(Z).T + gram * (step @ step.T)) / W.shape[0]).numpy()
+
+
+# Wrong on generic inputs with n > 1: neuron j counts for the pair i, k only if it is active at both; here it counts
+# if it is active at x_i (the diagonal is right, so n = 1 is; the result is not symmetric).
+@wrong("tangent_kernel", "only the neurons active at x_i, whether or not active at x_k")
+def tangent_kernel_4(X, W, a):
+    m = W.shape[0]
+    Z = X @ W.T
+    strength = ((Z > 0) * a**2).sum(axis=1)
+    return (np.maximum(Z, 0) @ np.maximum(Z, 0).T + strength[:, None] * (X @ X.T)) / m
+
+
+# Wrong on an a with a zero entry (a = 0 in particular): the gradient in a_j is got back by dividing the neuron's
+# contribution by a_j, and a neuron with a_j = 0 is lost, though its output weight is trained (right for all a_j != 0).
+@wrong("tangent_kernel", "neurons with a_j = 0 contribute nothing")
+def tangent_kernel_5(X, W, a):
+    alive = a != 0
+    m = len(a)
+    contribution = np.maximum(X @ W[alive].T, 0) * a[alive]
+    grad_a = contribution / a[alive]
+    grad_W = np.einsum("ij,id->ijd", (grad_a > 0) * a[alive], X).reshape(len(X), -1)
+    return (grad_a @ grad_a.T + grad_W @ grad_W.T) / m
+
+
 # ------------------------------------------------------------- bias_kernel
 # X3 below is [[1., 2.], [-1., 0.5], [0.3, -2.]].
 
@@ -535,6 +592,65 @@ def trained_covariance_6(Sigma, Theta, n):
     T = Theta[:n, :n] + 1e-3 * np.eye(n)
     B = np.hstack([-np.linalg.solve(T, Theta[:n, n:]).T, np.eye(len(Theta) - n)])
     return B @ Sigma @ B.T
+
+
+# ------------------------------------------------------------- quadratic_norms
+
+
+# Wrong on non-symmetric M: the second number takes the Frobenius norm of M, not of its symmetric part (the first
+# number is right, and on symmetric M both are).
+@wrong("quadratic_norms", "F2 with the Frobenius norm of the unsymmetrised M")
+def quadratic_norms_1(M):
+    d = M.shape[0]
+    f1 = np.abs(np.linalg.eigvalsh((M + M.T) / 2)).sum()
+    f2 = np.sqrt(d / 2 * ((d + 2) * np.sum(M**2) - np.trace(M) ** 2))
+    return f1, f2
+
+
+# Wrong on non-symmetric M: the nuclear norm (singular values) of M, not of its symmetric part; on M antisymmetric
+# f = 0, and this is not (the second number is right, and on symmetric M both are).
+@wrong("quadratic_norms", "F1 as the nuclear norm of the unsymmetrised M")
+def quadratic_norms_2(M):
+    d = len(M)
+    S = 0.5 * (M + M.T)
+    f2 = np.sqrt(d / 2 * ((d + 2) * np.linalg.norm(S, "fro") ** 2 - np.trace(S) ** 2))
+    return np.linalg.norm(M, "nuc"), f2
+
+
+# Wrong on indefinite M: the absolute value is taken of the sum of the eigenvalues, not of each one (right on M
+# whose symmetric part is positive or negative semidefinite, so for d = 1).
+@wrong("quadratic_norms", "F1 = |sum of the eigenvalues|")
+def quadratic_norms_3(M):
+    d = len(M)
+    eigenvalues = np.linalg.eigvalsh((M + M.T) / 2)
+    f1 = abs(eigenvalues.sum())
+    f2 = np.sqrt(d / 2 * ((d + 2) * (eigenvalues**2).sum() - eigenvalues.sum() ** 2))
+    return f1, f2
+
+
+# Wrong on generic inputs with d > 1: tr(M^2) in place of (tr M)^2 (right where the symmetric part has rank one).
+@wrong("quadratic_norms", "tr(M^2) in place of (tr M)^2")
+def quadratic_norms_4(M):
+    S = (M + M.T) / 2
+    d = S.shape[0]
+    f1 = np.linalg.svd(S, compute_uv=False).sum()
+    f2 = (d / 2 * ((d + 2) * np.sum(S * S) - np.trace(S @ S))) ** 0.5
+    return f1, f2
+
+
+# Wrong on M = 0, and on antisymmetric M: scales by the Frobenius norm first, 0/0 = nan where f = 0 (right elsewhere).
+@wrong("quadratic_norms", "normalises the symmetric part: nan where f = 0")
+def quadratic_norms_5(M):
+    S = (M + M.T) / 2
+    d = len(S)
+    scale = np.linalg.norm(S)
+    with np.errstate(invalid="ignore"):
+        S = S / scale
+    if np.isnan(S).any():
+        return float("nan"), float("nan")
+    f1 = scale * np.abs(np.linalg.eigvalsh(S)).sum()
+    f2 = scale * np.sqrt(d / 2 * (d + 2 - np.trace(S) ** 2))
+    return f1, f2
 
 
 # -------------------------------------------------------------------- leap
