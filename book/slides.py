@@ -318,7 +318,7 @@ def write(folder: Path, target: Path) -> list[Path]:
 
 
 def to_pdf(decks: list[Path], chromium: Any) -> None:
-    """Print the decks beside themselves, one slide a page."""
+    """Print the decks beside themselves, one slide per page."""
     tab = chromium.new_page(viewport={"width": 1280, "height": 720})
     site = browser.Folder(tab, decks[0].parent)
     for path in decks:

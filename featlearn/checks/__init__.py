@@ -58,7 +58,8 @@ SOLVERS = {
 }
 PATIENCE = 6  # on a busy machine a call may last so many times its limit, if it hardly computes
 OPTIMISERS = {"optim", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS"}
-AUTOGRAD = {"autograd", "backward", "requires_grad", "requires_grad_", "jacrev", "jacfwd", "vjp"}
+AUTOGRAD = {"autograd", "backward", "requires_grad", "requires_grad_", "torch.func", "func", "grad"}
+AUTOGRAD |= {"grad_and_value", "hessian", "jacrev", "jacfwd", "jvp", "vjp"}
 
 
 class Wrong(Exception):

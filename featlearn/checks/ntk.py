@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlearn.checks import Answer, Wrong, agree, check
+from featlearn.checks import AUTOGRAD, Answer, Wrong, agree, check
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -86,6 +86,14 @@ def tangent_kernel(answer: Answer, rng: np.random.Generator) -> None:
         mistakes,
         "take one neuron and two inputs and write down its two gradients.",
     )
+    if answer.uses(AUTOGRAD):
+        raise Wrong(
+            "the values are right, but they come from automatic differentiation. The exercise asks "
+            "for the two gradients by hand."
+        )
+    many = rng.normal(size=(60, d))
+    if answer.traced(many, W, a)["lines"] > len(many) * (len(many) - 1) / 2:
+        raise Wrong("the values are right, but there is a loop over pairs of inputs.")
     agree(
         answer(X[:1], W, a, shape=(1, 1)),
         truth[:1, :1],

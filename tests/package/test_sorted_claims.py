@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from featlearn.notebook import claims
 from featlearn.notebook.claims import ClaimFailed, PowerLaw
@@ -81,6 +82,13 @@ def test_a_comparison_needs_more_than_scatter():
     noise = np.exp(rng.standard_normal((2, 8)))
     assert claims.comparison(*NAME, smaller=noise[0], larger=noise[1]).verdict == "fails"
     assert claims.comparison(*NAME, smaller=noise[0], larger=30 * noise[1]).verdict == "holds"
+
+
+def test_the_interval_of_a_comparison_is_students():
+    logs = np.array([0.3, 0.9, 0.5, 0.1, 0.7])
+    claim = claims.comparison(*NAME, smaller=np.ones(5), larger=np.exp(logs))
+    wanted = scipy.stats.t.interval(0.999, 4, logs.mean(), scipy.stats.sem(logs))
+    assert claim.interval == pytest.approx(np.exp(wanted))
 
 
 def test_the_table_names_all_that_fail(capsys):

@@ -4,8 +4,8 @@
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
-  const REACH = 15; // how far from its middle a point can be taken, in units of the drawing
   const PHONE = matchMedia("(max-width: 600px)");
+  const REACH = PHONE.matches ? 22 : 15; // how far from its middle a point can be taken, in units of the drawing
   const KEYS = {
     ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1], PageDown: [-10, 0], PageUp: [10, 0],
     Home: [-Infinity, 0], End: [Infinity, 0],

@@ -1,6 +1,7 @@
 """Wrong answers to the exercises of chapter 4."""
 
 import numpy as np
+import torch
 
 
 def biases(X, depth, sigma_w, sigma_b, *, each=None, inside=None, extra=0.0, half=0.5):
@@ -66,6 +67,22 @@ def matrix_product(X, W, a):
     return (H @ H.T + X @ X.T @ (gate @ gate.T)) / len(a)
 
 
+def differentiated(X, W, a):
+    W, a = (torch.as_tensor(part).requires_grad_() for part in (W, a))
+    f = torch.relu(torch.as_tensor(X) @ W.T) @ a / len(a) ** 0.5
+    rows = [torch.autograd.grad(value, (W, a), retain_graph=True) for value in f]
+    J = torch.stack([torch.cat([part.flatten() for part in row]) for row in rows])
+    return (J @ J.T).numpy()
+
+
+def pair_by_pair(X, W, a):
+    K = np.empty((len(X), len(X)))
+    for i in range(len(X)):
+        for k in range(len(X)):
+            K[i, k] = finite(X[[i, k]], W, a)[0, 1]
+    return K
+
+
 def blocks(K, n):
     return K[n:, n:], K[n:, :n], K[:n, :n]
 
@@ -104,6 +121,8 @@ WRONG = {
         (lambda X, W, a: finite(X, W, a) * np.sqrt(len(a)), "so the kernel carries 1/m"),
         (lambda X, W, a: finite(X, W, a) * len(a), "of the network is missing"),
         (lambda X, W, a: finite(X, W, a) / len(a), "twice"),
+        (differentiated, "automatic differentiation"),
+        (pair_by_pair, "loop over pairs"),
         (lambda X, W, a: np.diag(finite(X, W, a)), "expected shape"),
         (lambda X, W, a: finite(X, W, a, gate=lambda Z, a: Z * a), "one neuron and two inputs"),
     ],

@@ -453,6 +453,32 @@ def tangent_kernel_5(X, W, a):
     return (grad_a @ grad_a.T + grad_W @ grad_W.T) / m
 
 
+# Right values, by a way that the statement rules out.
+@wrong("tangent_kernel", "automatic differentiation, one row of the Jacobian at a time")
+def tangent_kernel_6(X, W, a):
+    from torch.func import grad
+
+    def f(parts, x):
+        return torch.relu(parts[0] @ x) @ parts[1] / parts[1].numel() ** 0.5
+
+    parts = torch.as_tensor(W), torch.as_tensor(a)
+    rows = [torch.cat([g.flatten() for g in grad(f)(parts, x)]) for x in torch.as_tensor(X)]
+    J = torch.stack(rows)
+    return (J @ J.T).numpy()
+
+
+# Right values, by a way that the statement rules out.
+@wrong("tangent_kernel", "a loop over pairs of inputs")
+def tangent_kernel_7(X, W, a):
+    K = np.zeros((len(X), len(X)))
+    for i, x in enumerate(X):
+        for k, z in enumerate(X):
+            u, v = W @ x, W @ z
+            both = (u > 0) & (v > 0)
+            K[i, k] = (u * v + a**2 * (x @ z))[both].sum() / len(a)
+    return K
+
+
 # ------------------------------------------------------------- bias_kernel
 # X3 below is [[1., 2.], [-1., 0.5], [0.3, -2.]].
 
