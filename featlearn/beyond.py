@@ -87,13 +87,14 @@ class SignedNetwork:
     r"""$f_V(x) = \frac1{\sqrt m}\sum_ja_j\bigl[\sigma((w_j+z_jv_j)\cdot x)-\sigma(w_j\cdot
     x)\bigr]$ with signs $z_j = \pm1$.
 
-    The start $W, a$ is fixed, the movement $V$ is trained. Source: Bai and Lee (2020); S3, signed
-    dropout. All tensors may carry a first axis of B independent members.
+    $W$ and $a$ stay at their initial values, the change $V$ is trained; a `Network` has no signs,
+    which are drawn anew in each step. Source: Bai and Lee (2020); S3, signed dropout. All tensors
+    may carry a first axis of B independent members.
 
     Parameters
     ----------
     W
-        (m, d) or (B, m, d), the start.
+        (m, d) or (B, m, d), the initial weights.
     a
         (m,) or (B, m), fixed output weights.
     activation

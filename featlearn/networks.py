@@ -113,7 +113,7 @@ class Network:
 
     def scales(self, layer: int) -> tuple[tuple[float, float], tuple[float, float]]:
         r"""The factors of $W^l$ and $b^l$ in the network, and the standard deviations of their
-        entries at the start.
+        initial entries.
 
         For "mup" the factors of $W^l$ are $\sigma_w\sqrt{n_1/d}$ in the first layer, $\sigma_w$ in
         hidden layers, $\sigma_w/\sqrt{n_{L-1}}$ in the last, and the entries start with variance

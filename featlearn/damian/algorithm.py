@@ -83,13 +83,13 @@ def first_step(
     Parameters
     ----------
     a, W
-        (m,) and (m, d), the start.
+        (m,) and (m, d), the initial weights.
     X, y
         (n, d) and (n,), inputs and preprocessed labels.
     learning_rate
         $\eta_1$.
     weight_decay
-        $\lambda_1$. By default $1/\eta_1$: the start is forgotten and $W^{(1)} =
+        $\lambda_1$. By default $1/\eta_1$: the initial weights are forgotten and $W^{(1)} =
         -\eta_1\nabla_W\mathcal L$.
     b
         Biases, a number or (m,). Algorithm 1 has none here.
@@ -122,7 +122,7 @@ def _first_step(
 @dataclass(frozen=True, eq=False)
 class TwoLayer:
     r"""$x \mapsto \alpha+\beta\cdot x+a^\top\mathrm{ReLU}(Wx+b)$, and the $\lambda$ its head was
-    fitted with, 0 for a head that was not.
+    fitted with, 0 for a head that was not. (A `Network` has no linear part.)
     """
 
     W: Tensor

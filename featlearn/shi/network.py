@@ -72,7 +72,7 @@ def _slope(z: Tensor, noise_std: float, kind: str) -> Tensor:
 @dataclass(frozen=True, eq=False)
 class Net:
     r"""$g(x) = \sum_ia_i\,\mathbb{E}_\xi\sigma(\langle w_i,x\rangle+b_i+\xi)$ with W (units, d), b
-    (units,), a (units,).
+    (units,), a (units,). (A `Network` does not average over noise.)
     """
 
     W: Tensor
