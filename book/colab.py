@@ -34,6 +34,7 @@ from book.site import brief, claim_of, options
 
 SITE = notebooks.ROOT / "_build" / "html"
 TARGET = notebooks.ROOT / "_build" / "colab"
+ASKS = re.compile(r"\?|\b(Then|Predict|Compare)\b")  # for more than a function
 LEFTOVER = re.compile(
     r"^(:{3,}|`{3,}\{)|\{[\w:-]+\}`|^\([\w-]+\)=$|\)\{\.\w+\}|\$\$ *\([\w-]+\)", re.MULTILINE
 )
@@ -359,7 +360,7 @@ def chapter(book: Book, path: Path) -> NotebookNode:
     asks = {
         exercise.check.source
         for exercise in exercises.read(source)
-        if exercise.check is not None and "?" in exercise.text
+        if exercise.check is not None and ASKS.search(exercise.text)
     }
     cells: list[NotebookNode] = []
     inside = False

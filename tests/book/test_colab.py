@@ -83,7 +83,8 @@ def test_every_exercise_has_a_cell_and_a_place_for_its_answer(path, exported):
     for task, start, end in zip(tasks, places, [*places[1:], len(cells)], strict=True):
         after = [cell.source for cell in cells[start + 1 : end]]
         kind = task.about.kind.lower()
-        written = task.code is None or "?" in task.text
+        words = ("?", "Then", "Predict", "Compare")
+        written = task.code is None or any(word in task.text for word in words)
         assert (colab.ANSWER in after) == written
         assert (colab.EXPERIMENT in after) == (
             task.code is None and any(k in kind for k in ("experiment", "check", "open-ended"))
