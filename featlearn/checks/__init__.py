@@ -58,8 +58,8 @@ SOLVERS = {
 }
 PATIENCE = 6  # on a busy machine a call may last so many times its limit, if it hardly computes
 OPTIMISERS = {"optim", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS"}
-AUTOGRAD = {"autograd", "backward", "requires_grad", "requires_grad_", "torch.func", "func", "grad"}
-AUTOGRAD |= {"grad_and_value", "hessian", "jacrev", "jacfwd", "jvp", "vjp"}
+AUTOGRAD = {"autograd", "backward", "requires_grad", "requires_grad_", "torch.func"}
+AUTOGRAD |= {"jacrev", "jacfwd", "jvp", "vjp"}
 
 
 class Wrong(Exception):
@@ -117,6 +117,11 @@ class Answer:
     def uses(self, names: set[str]) -> bool:
         """Whether the function, or one that it calls, mentions one of these names."""
         return any(names & set(code.co_names) for code in _codes(self.function))
+
+    def differentiates(self) -> bool:
+        """Whether it uses automatic differentiation. A helper of its own may be called ``grad``."""
+        own = [set(code.co_names) for code in _codes(self.function)]
+        return self.uses(AUTOGRAD) or any({"torch", "func"} <= names for names in own)
 
     def __call__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlearn.checks import AUTOGRAD, Answer, Wrong, agree, check
+from featlearn.checks import Answer, Wrong, agree, check
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -86,7 +86,7 @@ def tangent_kernel(answer: Answer, rng: np.random.Generator) -> None:
         mistakes,
         "take one neuron and two inputs and write down its two gradients.",
     )
-    if answer.uses(AUTOGRAD):
+    if answer.differentiates():
         raise Wrong(
             "the values are right, but they come from automatic differentiation. The exercise asks "
             "for the two gradients by hand."

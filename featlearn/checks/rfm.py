@@ -9,7 +9,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.polynomial import hermite, hermite_e
 
-from featlearn.checks import AUTOGRAD, Answer, Wrong, agree, check
+from featlearn.checks import Answer, Wrong, agree, check
 
 Function = Callable[[np.ndarray], np.ndarray]
 DEGREES = np.arange(11)
@@ -106,7 +106,7 @@ def gaussian_gradients(answer: Answer, rng: np.random.Generator) -> None:
         "the values are wrong. Move one point a little and compare with how the function changes."
     )
     agree(answer(X, alpha, M, sigma, shape=(n, d)), truth, mistakes, otherwise, 1e-4)
-    if answer.uses(AUTOGRAD):
+    if answer.differentiates():
         raise Wrong(
             "the values are right, but they come from automatic differentiation. The exercise asks "
             "for the formula."

@@ -506,6 +506,18 @@ def tangent_einsum(X, W, a):
     return ((of_W + of_a) / len(W)).tolist()
 
 
+def grad(x, W, a):
+    """The gradient of the network at x in all weights, by hand."""
+    z = W @ x
+    return np.concatenate([np.outer((z > 0) * a, x).ravel(), np.maximum(z, 0)]) / len(a) ** 0.5
+
+
+@answer("tangent_kernel", "a helper called grad, which is written by hand")
+def tangent_helper(X, W, a):
+    J = np.array([grad(x, W, a) for x in X])
+    return J @ J.T
+
+
 class _NeuronByNeuron:
     """The kernel as a sum over the neurons, folded from a generator of their (n, n) shares."""
 

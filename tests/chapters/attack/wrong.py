@@ -468,6 +468,16 @@ def tangent_kernel_6(X, W, a):
 
 
 # Right values, by a way that the statement rules out.
+@wrong("tangent_kernel", "automatic differentiation by its full name")
+def tangent_kernel_8(X, W, a):
+    W, a = torch.as_tensor(W), torch.as_tensor(a)
+    f = lambda W, a, x: torch.relu(W @ x) @ a / len(a) ** 0.5
+    rows = [torch.func.grad(f, argnums=(0, 1))(W, a, x) for x in torch.as_tensor(X)]
+    J = torch.stack([torch.cat([g.flatten() for g in row]) for row in rows])
+    return (J @ J.T).numpy()
+
+
+# Right values, by a way that the statement rules out.
 @wrong("tangent_kernel", "a loop over pairs of inputs")
 def tangent_kernel_7(X, W, a):
     K = np.zeros((len(X), len(X)))
